@@ -1,0 +1,50 @@
+// Block floating point: float32 values to carry-safe unsigned lanes with a shared exponent, and back.
+//
+// The buffer is cut into exponent blocks of kExponentBlock consecutive elements, counted from the
+// buffer's first element. All values of a block share one scale 2^s. A value x becomes the lane
+//   q = round_to_nearest_even(x * 2^s) + bias,   bias = 2^(31 - guard_bits)  [as unsigned]
+// where guard_bits = ceil(log2 ranks) and s is the largest integer with |x| * 2^s <= bias - 1 after
+// rounding for every rank's values in the block, so that the sum of `ranks` lanes neither overflows 32
+// bits nor carries into the neighbour lane. The sum of the lanes minus ranks * bias, times 2^-s, is the
+// result. It is an integer sum, so it does not depend on the order of the ranks. A block does not
+// depend on segment size, MTU or pipelining either. Error of a sum: at most ranks/2 steps of 2^-s.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace erar::numeric {
+
+inline constexpr std::size_t kExponentBlock = 1024;
+
+// An exponent as it travels the ring in a 16-bit lane (max-reduced): 0 for a block of zeros, the
+// biased IEEE exponent of the largest magnitude otherwise (denormals count as 1), and 255 when the
+// block holds a NaN or an infinity. Being a maximum, it is the same on every rank after the ring.
+using Exponent = std::uint16_t;
+inline constexpr Exponent kNotFinite = 255;
+
+constexpr std::size_t exponent_count(std::size_t elements) {
+  return (elements + kExponentBlock - 1) / kExponentBlock;
+}
+
+// exponents[i] = exponent of block i of values. exponents.size() == exponent_count(values.size()).
+void block_exponents(std::span<const float> values, std::span<Exponent> exponents);
+
+// Lanes of values under the agreed exponents (none of them kNotFinite). values and lanes have the same
+// size and are the same memory or do not overlap. 1 <= ranks <= 64.
+void quantise(std::span<const float> values, std::span<const Exponent> exponents, unsigned ranks,
+              std::uint32_t* lanes);
+
+// Values of summed lanes; values and lanes are the same memory or do not overlap. The result is the
+// correctly rounded float of the exact integer sum; where that exceeds FLT_MAX it becomes +-infinity
+// as in IEEE addition.
+void dequantise(const std::uint32_t* lanes, std::span<const Exponent> exponents, unsigned ranks,
+                std::span<float> values);
+
+// Which instruction set the three functions use on this CPU: "avx512", "avx2" or "sse2".
+const char* instruction_set();
+// For tests and benchmarks: false when the CPU lacks it. Not thread-safe.
+bool force_instruction_set(const char* name);
+
+}  // namespace erar::numeric
