@@ -1,0 +1,248 @@
+// Device: loading, mapping, kicking and waiting, over libbpf.
+#include "bpf/host/device.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/clock.h"
+#include "core/session/ring_config.h"
+// The skeleton names our structs without defining them: bpf/config.h must come first.
+#include "erar.skel.h"
+
+namespace erar {
+namespace {
+
+// libbpf tells why it refuses only through a callback: the last lines are kept for the error
+// message.
+std::string& libbpf_complaint() {
+  thread_local std::string text;
+  return text;
+}
+
+int keep_libbpf_complaint(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level != LIBBPF_WARN) return 0;
+  std::array<char, 512> line{};
+  const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
+  std::string& text = libbpf_complaint();
+  if (text.empty()) text.assign(line.data());
+  text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
+  return length;
+}
+
+Error libbpf_error(int negative_errno, std::string operation) {
+  std::string why = libbpf_complaint();
+  libbpf_complaint().clear();
+  return Error{-negative_errno, std::move(operation), why.empty() ? "" : "(" + why + ")"};
+}
+
+std::size_t page_rounded(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+Result<void*> map_array(int fd, std::size_t bytes, const char* name) {
+  void* memory =
+      mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (memory == MAP_FAILED) return errno_error("map BPF array", name);
+  return memory;
+}
+
+}  // namespace
+
+struct Device::Handles {
+  erar_bpf* skeleton = nullptr;
+  int link_fd = -1;
+  ring_buffer* doorbell = nullptr;
+
+  ~Handles() {
+    ring_buffer__free(doorbell);
+    if (link_fd >= 0) close(link_fd);
+    erar_bpf__destroy(skeleton);
+  }
+};
+
+Device::Device() : handles_(std::make_unique<Handles>()) {}
+
+Device::~Device() {
+  if (!arena_.empty()) munmap(arena_.data(), page_rounded(arena_.size()));
+  if (operations_ != nullptr)
+    munmap(operations_, page_rounded(ERAR_SLOTS * sizeof(erar_operation)));
+  if (park_tags_ != nullptr)
+    munmap(park_tags_, page_rounded(ERAR_SLOTS * ERAR_PARK_PLACES * sizeof(std::uint64_t)));
+}
+
+Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
+                                             const DeviceOptions& options) {
+  std::unique_ptr<Device> device(new Device());
+  if (auto loaded = device->load(endpoint, options); !loaded) return loaded.error();
+  if (auto mapped = device->map_memory(); !mapped) return mapped.error();
+  device->build_kick_frame();
+  if (auto attached = device->attach(endpoint, options.generic_mode); !attached)
+    return attached.error();
+  return device;
+}
+
+Result<void> Device::load(const RingEndpoint& endpoint, const DeviceOptions& options) {
+  libbpf_set_print(keep_libbpf_complaint);
+  libbpf_complaint().clear();
+  auto config = make_ring_config(endpoint, options.arena_segments, options.job, options.token);
+  if (!config) return config.error();
+  config->tx_ifindex = if_nametoindex(endpoint.tx_interface.c_str());
+  if (config->tx_ifindex == 0) return errno_error("find interface", endpoint.tx_interface);
+  config_ = *config;
+  timeout_ns_ = options.timeout_ns;
+
+  erar_bpf* skeleton = handles_->skeleton = erar_bpf__open();
+  if (skeleton == nullptr) return libbpf_error(-errno, "open the XDP program");
+  std::memcpy(&skeleton->rodata->erar_settings, &config_, sizeof(config_));
+  bpf_map__set_max_entries(skeleton->maps.arena, config_.arena_segments);
+  bpf_map__set_value_size(skeleton->maps.arena, config_.segment_bytes);
+  bpf_map__set_max_entries(skeleton->maps.states, config_.arena_segments);
+  bpf_map__set_value_size(skeleton->maps.parked, config_.segment_bytes);
+  if (const int error = erar_bpf__load(skeleton); error != 0)
+    return libbpf_error(error, "load the XDP program");
+  return {};
+}
+
+Result<void> Device::map_memory() {
+  const auto& maps = handles_->skeleton->maps;
+  const std::size_t arena_bytes =
+      static_cast<std::size_t>(config_.arena_segments) * config_.segment_bytes;
+  auto arena = map_array(bpf_map__fd(maps.arena), arena_bytes, "arena");
+  if (!arena) return arena.error();
+  arena_ = {static_cast<std::byte*>(*arena), arena_bytes};
+
+  auto operations =
+      map_array(bpf_map__fd(maps.operations), ERAR_SLOTS * sizeof(erar_operation), "operations");
+  if (!operations) return operations.error();
+  operations_ = static_cast<erar_operation*>(*operations);
+  for (std::uint32_t i = 0; i < ERAR_SLOTS; i++) operations_[i].number = i;
+
+  auto tags = map_array(bpf_map__fd(maps.park_tags),
+                        ERAR_SLOTS * ERAR_PARK_PLACES * sizeof(std::uint64_t), "park_tags");
+  if (!tags) return tags.error();
+  park_tags_ = static_cast<std::uint64_t*>(*tags);
+
+  handles_->doorbell = ring_buffer__new(
+      bpf_map__fd(maps.doorbell), [](void*, void*, std::size_t) { return 0; }, nullptr, nullptr);
+  if (handles_->doorbell == nullptr) return libbpf_error(-errno, "open the doorbell ring buffer");
+  return {};
+}
+
+Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
+  const unsigned ifindex = if_nametoindex(endpoint.rx_interface.c_str());
+  if (ifindex == 0) return errno_error("find interface", endpoint.rx_interface);
+  LIBBPF_OPTS(bpf_link_create_opts, options,
+              .flags = generic_mode ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+  // A link, not a netlink attachment: the kernel detaches the program when the process is gone.
+  handles_->link_fd = bpf_link_create(bpf_program__fd(handles_->skeleton->progs.erar_xdp),
+                                      static_cast<int>(ifindex), BPF_XDP, &options);
+  if (handles_->link_fd < 0)
+    return Error{-handles_->link_fd,
+                 std::string("attach the XDP program in ") + (generic_mode ? "generic" : "native") +
+                     " mode to",
+                 endpoint.rx_interface};
+  return {};
+}
+
+void Device::build_kick_frame() {
+  kick_frame_.assign(ERAR_HEADER_BYTES + config_.segment_bytes, 0);
+  auto* frame = reinterpret_cast<erar_frame*>(kick_frame_.data());
+  std::memcpy(frame, config_.link, sizeof(config_.link));
+  frame->type = ERAR_KICK;
+  frame->job = ERAR_BE16(config_.job);
+  frame->token = ERAR_BE32(config_.token);
+  frame->magic = ERAR_BE16(ERAR_MAGIC);
+}
+
+Result<void> Device::start(const erar_start& start) {
+  erar_operation& operation = slot(start.number);
+  std::uint64_t* tags = park_tags_ + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
+  const std::uint32_t frames =
+      erar_start_operation(&operation, reinterpret_cast<__u64*>(tags), &config_, &start);
+  return frames == 0 ? Result<void>() : inject(start.number, frames);
+}
+
+Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
+  reinterpret_cast<erar_frame*>(kick_frame_.data())->operation = ERAR_BE32(operation);
+  // One batch: from the second on, the kernel would reuse pages of frames that have come to their
+  // end meanwhile, without writing the kick frame into them again.
+  static_assert(2 * ERAR_FRAMES_PER_OPERATION <= 256, "TEST_XDP_MAX_BATCH in net/bpf/test_run.c");
+  LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = kick_frame_.data(),
+              .data_size_in = static_cast<std::uint32_t>(kick_frame_.size()),
+              .repeat = static_cast<int>(frames), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
+              .batch_size = frames);
+  const int error =
+      bpf_prog_test_run_opts(bpf_program__fd(handles_->skeleton->progs.erar_xdp), &options);
+  if (error != 0) return libbpf_error(error, "inject kick frames");
+  return {};
+}
+
+bool Device::done(std::uint32_t operation) const {
+  return __atomic_load_n(&slot(operation).done, __ATOMIC_ACQUIRE) != 0;
+}
+
+Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
+  const auto any_done = [&] {
+    return std::any_of(operations.begin(), operations.end(),
+                       [this](std::uint32_t operation) { return done(operation); });
+  };
+  const auto progress = [&] {
+    std::uint64_t stored = 0;
+    for (const std::uint32_t operation : operations)
+      stored += __atomic_load_n(&slot(operation).finals, __ATOMIC_RELAXED);
+    return stored;
+  };
+  if (any_done()) return {};
+  for (const std::uint32_t operation : operations)
+    __atomic_store_n(&slot(operation).waiting, 1, __ATOMIC_SEQ_CST);
+  std::uint64_t stored = progress();
+  std::uint64_t since_ns = monotonic_ns();
+  while (!any_done()) {
+    const int records = ring_buffer__poll(handles_->doorbell, 100);
+    if (records < 0 && records != -EINTR) return libbpf_error(records, "wait for the doorbell");
+    if (records > 0 || any_done()) continue;
+    if (const std::uint64_t now = progress(); now != stored) {
+      stored = now;
+      since_ns = monotonic_ns();
+    } else if (monotonic_ns() - since_ns > timeout_ns_) {
+      const erar_operation& operation = slot(operations.front());
+      return Error{ETIMEDOUT, "rank " + std::to_string(config_.rank) + ": operation",
+                   std::to_string(operations.front()) + " stopped at " +
+                       std::to_string(operation.finals) + " of " +
+                       std::to_string(operation.segments) + " segments"};
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::uint64_t>> Device::counters() const {
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return Error{-cpus, "count CPUs", {}};
+  std::vector<std::uint64_t> per_cpu(static_cast<std::size_t>(cpus) * ERAR_COUNTERS);
+  const std::uint32_t zero = 0;
+  if (bpf_map_lookup_elem(bpf_map__fd(handles_->skeleton->maps.counters), &zero, per_cpu.data()) !=
+      0)
+    return errno_error("read", "counters");
+  std::vector<std::uint64_t> sums(ERAR_COUNTERS);
+  for (std::size_t i = 0; i < per_cpu.size(); i++) sums[i % ERAR_COUNTERS] += per_cpu[i];
+  return sums;
+}
+
+const char* Device::counter_name(unsigned counter) {
+  static constexpr std::array<const char*, ERAR_COUNTERS> kNames = {
+      "packets",        "bytes",     "kicks",          "adds",       "stored",     "forwarded",
+      "recycled",       "retired",   "parked",         "unparked",   "foreign",    "drop_short",
+      "drop_malformed", "drop_job",  "drop_misrouted", "drop_stale", "drop_early", "drop_range",
+      "drop_duplicate", "drop_kick", "drop_internal"};
+  return counter < kNames.size() ? kNames[counter] : "unknown";
+}
+
+}  // namespace erar

@@ -1,0 +1,73 @@
+// Device: the XDP program loaded for one rank, its maps mapped, attached to the rank's interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bpf/config.h"
+#include "core/backend.h"
+#include "core/protocol/start.h"
+#include "core/result.h"
+
+namespace erar {
+
+struct DeviceOptions {
+  std::uint32_t arena_segments = 0;
+  bool generic_mode = false;
+  std::uint16_t job = 1;
+  std::uint32_t token = 0;
+  std::uint64_t timeout_ns = 5'000'000'000;
+};
+
+// Move-free owner of program, maps and link: all of them go with the object, and with the process.
+class Device {
+ public:
+  // Loads and attaches; must run inside the rank's network namespace. Errors: see
+  // open_erar_backend().
+  static Result<std::unique_ptr<Device>> open(const RingEndpoint& endpoint,
+                                              const DeviceOptions& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] std::uint32_t segment_bytes() const { return config_.segment_bytes; }
+  [[nodiscard]] std::uint32_t window() const { return config_.window; }
+  // The arena: arena_segments * segment_bytes bytes, segment i at i * segment_bytes.
+  [[nodiscard]] std::span<std::byte> arena() const { return arena_; }
+
+  // Opens the operation and injects its kick frames; this rank's share lies in the arena.
+  Result<void> start(const erar_start& start);
+  [[nodiscard]] bool done(std::uint32_t operation) const;
+  // Sleeps until one of the operations (all started, one or two of them) is done. Error: none made
+  // progress for timeout_ns.
+  Result<void> wait_any(std::span<const std::uint32_t> operations);
+
+  // Counters summed over CPUs, in the order of enum erar_counter.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> counters() const;
+  static const char* counter_name(unsigned counter);
+
+ private:
+  struct Handles;  // skeleton, link and ring buffer: libbpf's types stay in device.cc
+  Device();
+  Result<void> load(const RingEndpoint& endpoint, const DeviceOptions& options);
+  Result<void> map_memory();
+  Result<void> attach(const RingEndpoint& endpoint, bool generic_mode);
+  void build_kick_frame();
+  Result<void> inject(std::uint32_t operation, std::uint32_t frames);
+  [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
+    return operations_[operation % ERAR_SLOTS];
+  }
+
+  std::unique_ptr<Handles> handles_;
+  erar_config config_{};
+  std::uint64_t timeout_ns_ = 0;
+  std::span<std::byte> arena_;
+  erar_operation* operations_ = nullptr;
+  std::uint64_t* park_tags_ = nullptr;
+  std::vector<std::uint8_t> kick_frame_;
+};
+
+}  // namespace erar

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// The XDP program's maps and constants, and the packet step's hooks over them.
+#ifndef ERAR_BPF_MAPS_H
+#define ERAR_BPF_MAPS_H
+
+#include "bpf/config.h"
+
+// Written by the loader before the program is verified, so every field is a known constant there.
+const volatile struct erar_config erar_settings;
+
+// Sizes marked "loader" are set before loading.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);                      // loader: arena_segments
+  __uint(key_size, 4);
+  __uint(value_size, ERAR_MAX_SEGMENT_BYTES);  // loader: segment_bytes
+} arena SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);  // loader: arena_segments
+  __type(key, __u32);
+  __type(value, __u64);
+} states SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ERAR_SLOTS);
+  __type(key, __u32);
+  __type(value, struct erar_operation);
+} operations SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, ERAR_SLOTS *ERAR_PARK_PLACES);
+  __uint(key_size, 4);
+  __uint(value_size, ERAR_MAX_SEGMENT_BYTES);  // loader: segment_bytes
+} parked SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ERAR_SLOTS *ERAR_PARK_PLACES);
+  __type(key, __u32);
+  __type(value, __u64);
+} park_tags SEC(".maps");
+
+struct erar_counters {
+  __u64 values[ERAR_COUNTERS];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct erar_counters);
+} counters SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, ERAR_DOORBELL_RING_BYTES);
+} doorbell SEC(".maps");
+
+struct erar_env {
+  struct xdp_md *context;
+};
+
+static __always_inline const struct erar_config *erar_env_config(struct erar_env *env) {
+  const struct erar_config *config = (const struct erar_config *)&erar_settings;
+
+  (void)env;
+  // Hides from the compiler that the object is a constant of zeros in this file; the verifier, which
+  // sees what the loader wrote, still knows every field.
+  asm volatile("" : "+r"(config));
+  return config;
+}
+
+static __always_inline struct erar_operation *erar_env_operation(struct erar_env *env, __u32 slot) {
+  (void)env;
+  return bpf_map_lookup_elem(&operations, &slot);
+}
+
+static __always_inline __u8 *erar_env_segment(struct erar_env *env, __u32 index) {
+  (void)env;
+  return bpf_map_lookup_elem(&arena, &index);
+}
+
+static __always_inline __u64 *erar_env_state(struct erar_env *env, __u32 index) {
+  (void)env;
+  return bpf_map_lookup_elem(&states, &index);
+}
+
+static __always_inline __u8 *erar_env_park(struct erar_env *env, __u32 place) {
+  (void)env;
+  return bpf_map_lookup_elem(&parked, &place);
+}
+
+static __always_inline __u64 *erar_env_park_tag(struct erar_env *env, __u32 place) {
+  (void)env;
+  return bpf_map_lookup_elem(&park_tags, &place);
+}
+
+static __always_inline __u8 *erar_env_data(struct erar_env *env) {
+  return (__u8 *)(long)env->context->data;
+}
+
+static __always_inline __u8 *erar_env_data_end(struct erar_env *env) {
+  return (__u8 *)(long)env->context->data_end;
+}
+
+static __always_inline int erar_env_resize(struct erar_env *env, __u32 frame_bytes) {
+  __s32 change = (__s32)(frame_bytes - (__u32)(env->context->data_end - env->context->data));
+
+  return change == 0 ? 0 : (int)bpf_xdp_adjust_tail(env->context, change);
+}
+
+// A length that the verifier believes: tested here, on the very register that the helper gets, since
+// of copies that the compiler made it knows nothing.
+static __always_inline int erar_is_payload_length(__u64 *bytes) {
+  asm volatile("" : "+r"(*bytes));
+  return *bytes != 0 && *bytes <= ERAR_MAX_SEGMENT_BYTES && *bytes <= erar_settings.segment_bytes;
+}
+
+static __always_inline int erar_env_load(struct erar_env *env, __u8 *to, __u32 bytes) {
+  __u64 length = bytes;
+
+  if (!erar_is_payload_length(&length)) return -1;
+  return (int)bpf_xdp_load_bytes(env->context, ERAR_HEADER_BYTES, to, (__u32)length);
+}
+
+static __always_inline int erar_env_save(struct erar_env *env, const __u8 *from, __u32 bytes) {
+  __u64 length = bytes;
+
+  if (!erar_is_payload_length(&length)) return -1;
+  return (int)bpf_xdp_store_bytes(env->context, ERAR_HEADER_BYTES, (void *)from, (__u32)length);
+}
+
+static __always_inline void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
+  __u32 zero = 0;
+  struct erar_counters *all = bpf_map_lookup_elem(&counters, &zero);
+
+  (void)env;
+  if (all && counter < ERAR_COUNTERS) all->values[counter] += value;
+}
+
+// `done` was written before `waiting` is read here, and the process writes `waiting` before it reads
+// `done`: it either sees the one or gets the other.
+static __always_inline void erar_env_complete(struct erar_env *env,
+                                              struct erar_operation *operation) {
+  struct erar_doorbell ring = {.operation = operation->number};
+
+  (void)env;
+  if (ERAR_READ_ONCE(operation->waiting))
+    bpf_ringbuf_output(&doorbell, &ring, sizeof(ring), BPF_RB_FORCE_WAKEUP);
+}
+
+#endif

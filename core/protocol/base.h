@@ -1,0 +1,26 @@
+// What every protocol header needs: fixed-width types, byte order, attributes. C11, C++17 and BPF.
+#ifndef ERAR_PROTOCOL_BASE_H
+#define ERAR_PROTOCOL_BASE_H
+
+#include <linux/types.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "lanes travel in little-endian order and are added where they lie: big-endian hosts cannot take part"
+#endif
+
+#define ERAR_BE16(x) __builtin_bswap16(x)
+#define ERAR_BE32(x) __builtin_bswap32(x)
+
+// Inlined everywhere: the BPF verifier then sees one function with its constants in place.
+#define ERAR_INLINE static inline __attribute__((always_inline, unused))
+
+// A field that another CPU or the process may change at any moment.
+#define ERAR_READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+
+#ifdef __cplusplus
+#define ERAR_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define ERAR_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+#endif

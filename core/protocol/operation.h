@@ -1,0 +1,118 @@
+// Operation slots, segment states and the configuration: what process and XDP program share.
+#ifndef ERAR_PROTOCOL_OPERATION_H
+#define ERAR_PROTOCOL_OPERATION_H
+
+#include "ring.h"
+#include "wire.h"
+
+// Operation k lives in slot k mod ERAR_SLOTS. A rank may start operation k+8 only when k is complete on
+// it, and then every rank has started k: so a frame that comes too early belongs to the slot's next
+// operation and no other.
+#define ERAR_SLOTS 8
+#define ERAR_FIRST_OPERATION ERAR_SLOTS /* slots start as if operations 0..7 were long over */
+
+// A frame that reaches a rank before it has started the operation is parked. Only the first `window`
+// segments of each block can be under way without that rank's share, so block and offset name a place.
+#define ERAR_PARK_PLACES 128
+ERAR_STATIC_ASSERT(ERAR_FRAMES_PER_OPERATION <= ERAR_PARK_PLACES, "every early frame has a place");
+
+// How a rank's share is combined into a packet (core/protocol/lanes.h), chosen per operation.
+enum erar_combine {
+  ERAR_ADD_WORDS = 0,  // 64-bit words: carry-safe lanes of any width, 64-bit integers
+  ERAR_ADD_LANES32 = 1,  // 32-bit integers, each wraps for itself
+  ERAR_MAX_LANES16 = 2,  // unsigned 16-bit maxima of values below 2^15
+};
+
+// One operation on one rank. The process writes the first cache lines, then `open`; the program writes
+// the rest. Lives in a map that the process has mapped.
+struct erar_operation {
+  __u32 number;
+  __u32 open;           // 0 while the process rewrites the slot
+  __u32 first_segment;  // of the buffer, in the arena
+  __u32 segments;       // of the buffer, T
+  __u32 last_bytes;     // payload bytes of segment T-1
+  __u32 combine;        // enum erar_combine
+  __u32 own_begin;      // this rank's block
+  __u32 own_count;
+  __u32 unpark_count;
+  __u32 reserved[7];
+  __u16 unpark[ERAR_PARK_PLACES];  // places claimed by the process, for kick frames to resume
+
+  __u32 kicks __attribute__((aligned(64)));     // kick frames that have chosen their work
+  __u32 own_next __attribute__((aligned(64)));  // own segments started
+  __u32 finals __attribute__((aligned(64)));    // segments whose sum is stored here
+  __u32 done;                                   // finals == segments
+  __u32 waiting;                                // the process sleeps: ring the doorbell when done
+} __attribute__((aligned(64)));
+ERAR_STATIC_ASSERT(sizeof(struct erar_operation) == 512, "slot size");
+
+// Of each segment in the arena: the operation it serves and how far it is. A state of any other
+// operation means ERAR_OWN, so nothing is reset between operations.
+enum erar_segment_state {
+  ERAR_OWN = 0,      // this rank's share
+  ERAR_STORING = 1,  // one CPU is writing the sum
+  ERAR_FINAL = 2,    // the sum of all ranks
+};
+
+ERAR_INLINE __u64 erar_state_of(__u32 operation, enum erar_segment_state state) {
+  return (__u64)operation << 2 | (__u64)state;
+}
+
+ERAR_INLINE int erar_state_is_own(__u64 word, __u32 operation) {
+  return word >> 2 != operation || (word & 3) == ERAR_OWN;
+}
+
+// Of each parking place: which operation's frame lies there and its length; 0 when free.
+ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes) {
+  return (__u64)operation << 32 | payload_bytes;
+}
+
+// Constant while the program is loaded. `link` is the first 40 bytes of a full frame to the next rank.
+struct erar_config {
+  __u64 link[5];
+  __u32 link_checksum_base;  // sum over the IPv4 header less total length and checksum
+  __u32 rank;
+  __u32 ranks;
+  __u32 window;
+  __u32 segment_bytes;
+  __u32 arena_segments;
+  __u32 token;
+  __u16 job;
+  __u16 reserved;
+  __u32 tx_ifindex;
+  __u32 reserved2;
+};
+ERAR_STATIC_ASSERT(sizeof(struct erar_config) == 80, "config size");
+
+enum erar_counter {
+  ERAR_COUNT_PACKETS = 0,   // eRAR frames that arrived
+  ERAR_COUNT_BYTES,         // their payload
+  ERAR_COUNT_KICKS,         // kick frames
+  ERAR_COUNT_ADDS,          // segments combined
+  ERAR_COUNT_STORED,        // sums stored
+  ERAR_COUNT_FORWARDED,     // frames sent on
+  ERAR_COUNT_RECYCLED,      // frames refilled with a new segment
+  ERAR_COUNT_RETIRED,       // frames dropped because their work was done
+  ERAR_COUNT_PARKED,        // frames that came before the rank had started
+  ERAR_COUNT_UNPARKED,      // and were resumed
+  ERAR_COUNT_FOREIGN,       // passed to the stack
+  ERAR_DROP_SHORT,          // truncated eRAR frame
+  ERAR_DROP_MALFORMED,      // lengths, type, magic or version wrong
+  ERAR_DROP_JOB,            // job or token of somebody else
+  ERAR_DROP_MISROUTED,      // block and hop do not end at this rank
+  ERAR_DROP_STALE,          // operation is over
+  ERAR_DROP_EARLY,          // too early to have a parking place
+  ERAR_DROP_RANGE,          // segment outside its block or of wrong length
+  ERAR_DROP_DUPLICATE,      // sum is here already
+  ERAR_DROP_KICK,           // kick frame from the wire, or with nothing to do
+  ERAR_DROP_INTERNAL,       // a helper refused
+  ERAR_COUNTERS
+};
+
+// Byte length that segment `segment` of an operation must have.
+ERAR_INLINE __u32 erar_expected_bytes(const struct erar_operation *operation, __u32 segment,
+                                      __u32 segment_bytes) {
+  return segment + 1 == operation->segments ? operation->last_bytes : segment_bytes;
+}
+
+#endif

@@ -1,0 +1,40 @@
+// Ring arithmetic: which block a segment belongs to, where it starts, turns and ends.
+//
+// A buffer of T segments is cut into N blocks, block b starts at rank b. A frame of block b that has
+// travelled h links is at rank (b + h) mod N. After N-1 links every rank has added its share: that rank
+// turns the frame round as all-gather. After 2N-2 links every rank has the sum: the frame ends at rank
+// b-2, which fills it with the next segment of its own block. Every rank ends one block and starts one.
+#ifndef ERAR_PROTOCOL_RING_H
+#define ERAR_PROTOCOL_RING_H
+
+#include "base.h"
+
+#define ERAR_MAX_RANKS 64
+
+// First segment of a block. Blocks differ by one segment at most; with T < N some are empty.
+ERAR_INLINE __u32 erar_block_begin(__u32 segments, __u32 ranks, __u32 block) {
+  return (__u32)((__u64)segments * block / ranks);
+}
+
+ERAR_INLINE __u32 erar_block_count(__u32 segments, __u32 ranks, __u32 block) {
+  return erar_block_begin(segments, ranks, block + 1) - erar_block_begin(segments, ranks, block);
+}
+
+ERAR_INLINE __u32 erar_turn_hop(__u32 ranks) { return ranks - 1; }
+ERAR_INLINE __u32 erar_last_hop(__u32 ranks) { return 2 * ranks - 2; }
+
+// The rank at which a frame of `block` arrives after `hop` links, hop <= 2N-2.
+ERAR_INLINE __u32 erar_receiver(__u32 block, __u32 hop, __u32 ranks) {
+  __u32 rank = block + hop;
+
+  if (rank >= ranks) rank -= ranks;
+  if (rank >= ranks) rank -= ranks;
+  return rank;
+}
+
+// How many frames one rank may have under way per operation. A veth queue holds 256 frames and drops
+// without a word what exceeds them; two data operations are under way at a time, and the exponents'.
+#define ERAR_FRAMES_PER_OPERATION 120
+ERAR_INLINE __u32 erar_window(__u32 ranks) { return ERAR_FRAMES_PER_OPERATION / ranks; }
+
+#endif

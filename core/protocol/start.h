@@ -1,0 +1,52 @@
+// What a rank's process does to start an operation: fill the slot, open it, claim what came early.
+#ifndef ERAR_PROTOCOL_START_H
+#define ERAR_PROTOCOL_START_H
+
+#include "operation.h"
+
+struct erar_start {
+  __u32 number;         // ERAR_FIRST_OPERATION, then one more each time
+  __u32 first_segment;  // of the buffer, in the arena
+  __u32 segments;       // 1 ..
+  __u32 last_bytes;     // payload bytes of the last segment, multiple of ERAR_CHUNK_BYTES
+  __u32 combine;        // enum erar_combine
+};
+
+// Opens the operation in its slot and returns how many kick frames are to be injected: one for each
+// frame that was parked, and a window of the own block's segments. The arena holds this rank's share
+// before the call. park_tags: the ERAR_PARK_PLACES tags of the slot.
+ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_tags,
+                                       const struct erar_config *config,
+                                       const struct erar_start *start) {
+  __u32 unparked = 0;
+  __u32 places = config->ranks * config->window;
+
+  __atomic_store_n(&slot->open, 0, __ATOMIC_SEQ_CST);
+  slot->first_segment = start->first_segment;
+  slot->segments = start->segments;
+  slot->last_bytes = start->last_bytes;
+  slot->combine = start->combine;
+  slot->own_begin = erar_block_begin(start->segments, config->ranks, config->rank);
+  slot->own_count = erar_block_count(start->segments, config->ranks, config->rank);
+  slot->kicks = 0;
+  slot->own_next = 0;
+  slot->finals = 0;
+  slot->done = 0;
+  slot->waiting = 0;
+  slot->unpark_count = 0;
+  __atomic_store_n(&slot->number, start->number, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->open, 1, __ATOMIC_SEQ_CST);
+  for (__u32 place = 0; place < places; place++) {
+    __u64 tag = __atomic_load_n(&park_tags[place], __ATOMIC_SEQ_CST);
+
+    if (tag >> 32 != start->number) continue;
+    if (!__atomic_compare_exchange_n(&park_tags[place], &tag, 0, 0, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+      continue;
+    slot->unpark[unparked++] = (__u16)place;
+  }
+  slot->unpark_count = unparked;
+  return unparked + (slot->own_count < config->window ? slot->own_count : config->window);
+}
+
+#endif

@@ -1,0 +1,369 @@
+// The packet step: a frame arrived at a rank; what changes there, and what leaves.
+//
+// This is the protocol. It is compiled into the XDP program, the tests, the in-memory ring and the ns-3
+// model; where it runs is hidden behind the erar_env_* functions, which the including file defines
+// before it includes this one:
+//   const struct erar_config *erar_env_config(struct erar_env *)
+//   struct erar_operation *erar_env_operation(struct erar_env *, __u32 slot)         slot < ERAR_SLOTS
+//   __u8 *erar_env_segment(struct erar_env *, __u32 index)          NULL when outside the arena
+//   __u64 *erar_env_state(struct erar_env *, __u32 index)           NULL when outside the arena
+//   __u8 *erar_env_park(struct erar_env *, __u32 place)             place < SLOTS * PARK_PLACES
+//   __u64 *erar_env_park_tag(struct erar_env *, __u32 place)
+//   __u8 *erar_env_data(struct erar_env *), *erar_env_data_end(struct erar_env *)
+//   int erar_env_resize(struct erar_env *, __u32 frame_bytes)       0 or an error; data moves
+//   int erar_env_load(struct erar_env *, __u8 *to, __u32 bytes)     payload -> memory, 0 or an error
+//   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
+//   void erar_env_count(struct erar_env *, __u32 counter, __u64 value)
+//   void erar_env_complete(struct erar_env *, struct erar_operation *)      `done` was just set
+// Several CPUs may run the step for one rank at once; two frames never share a segment's turn to store
+// (ERAR_STORING is claimed by compare-and-swap), and a rank's own share is only read until then.
+#ifndef ERAR_PROTOCOL_STEP_H
+#define ERAR_PROTOCOL_STEP_H
+
+#include "lanes.h"
+#include "operation.h"
+
+enum erar_verdict {
+  ERAR_PASS,     // not ours: to the network stack
+  ERAR_DROP,     // counted
+  ERAR_FORWARD,  // to the successor, headers written
+};
+
+// What the step knows of the frame in hand, in host byte order.
+struct erar_packet {
+  __u32 type;
+  __u32 hop;
+  __u32 block;
+  __u32 segment;
+  __u32 operation;
+  __u32 payload_bytes;
+};
+
+ERAR_INLINE enum erar_verdict erar_drop(struct erar_env *env, __u32 counter) {
+  erar_env_count(env, counter, 1);
+  return ERAR_DROP;
+}
+
+ERAR_INLINE int erar_is_foreign(const struct erar_frame *frame) {
+  return frame->eth_type != ERAR_BE16(0x0800) || frame->ip_version_ihl != 0x45 ||
+         frame->ip_protocol != 17 || (frame->ip_fragment & ERAR_BE16(0x3fff)) != 0 ||
+         frame->udp_destination != ERAR_BE16(ERAR_UDP_PORT);
+}
+
+// 1 when the frame is of this job and well-formed; else *verdict says what becomes of it.
+ERAR_INLINE int erar_parse(struct erar_env *env, struct erar_packet *packet,
+                           enum erar_verdict *verdict) {
+  const struct erar_config *config = erar_env_config(env);
+  __u8 *data = erar_env_data(env);
+  __u8 *end = erar_env_data_end(env);
+  const struct erar_frame *frame = (const struct erar_frame *)(const void *)data;
+
+  *verdict = ERAR_PASS;
+  if (data + ERAR_UDP_HEADER_END > end || erar_is_foreign(frame)) {
+    erar_env_count(env, ERAR_COUNT_FOREIGN, 1);
+    return 0;
+  }
+  if (data + ERAR_HEADER_BYTES > end) {
+    *verdict = erar_drop(env, ERAR_DROP_SHORT);
+    return 0;
+  }
+  packet->type = frame->type;
+  packet->hop = frame->hop;
+  packet->block = ERAR_BE16(frame->block);
+  packet->segment = ERAR_BE32(frame->segment);
+  packet->operation = ERAR_BE32(frame->operation);
+  packet->payload_bytes = ERAR_BE16(frame->payload_bytes);
+  if (frame->magic != ERAR_BE16(ERAR_MAGIC)) {
+    *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
+    return 0;
+  }
+  if (frame->job != ERAR_BE16(config->job) || frame->token != ERAR_BE32(config->token)) {
+    *verdict = erar_drop(env, ERAR_DROP_JOB);
+    return 0;
+  }
+  if (packet->type == ERAR_KICK) return 1;
+  if (packet->payload_bytes == 0 || packet->payload_bytes % ERAR_CHUNK_BYTES != 0 ||
+      packet->payload_bytes > config->segment_bytes ||
+      frame->ip_total_length != ERAR_BE16(packet->payload_bytes + ERAR_IP_OVERHEAD_BYTES) ||
+      frame->udp_length != ERAR_BE16(packet->payload_bytes + ERAR_UDP_OVERHEAD_BYTES)) {
+    *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
+    return 0;
+  }
+  if ((__u64)(end - data) < ERAR_HEADER_BYTES + packet->payload_bytes) {
+    *verdict = erar_drop(env, ERAR_DROP_SHORT);
+    return 0;
+  }
+  return 1;
+}
+
+// Whether block, hop and type can be: the frame must have ended its links at this very rank.
+ERAR_INLINE int erar_is_routed_here(const struct erar_config *config,
+                                    const struct erar_packet *packet) {
+  __u32 turn = erar_turn_hop(config->ranks);
+
+  if (packet->block >= config->ranks || packet->hop == 0 ||
+      packet->hop > erar_last_hop(config->ranks))
+    return 0;
+  if (packet->type == ERAR_REDUCE_SCATTER ? packet->hop > turn
+                                          : packet->type != ERAR_ALL_GATHER || packet->hop <= turn)
+    return 0;
+  return erar_receiver(packet->block, packet->hop, config->ranks) == config->rank;
+}
+
+// Writes the headers for the link to the successor; the frame already has its final size.
+ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_packet *packet) {
+  const struct erar_config *config = erar_env_config(env);
+  __u8 *data = erar_env_data(env);
+  struct erar_frame *frame = (struct erar_frame *)(void *)data;
+  erar_word *words = (erar_word *)(void *)data;
+
+  if (data + ERAR_HEADER_BYTES > erar_env_data_end(env))
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  ERAR_UNROLL
+  for (int i = 0; i < 5; i++) words[i] = config->link[i];
+  if (packet->payload_bytes != config->segment_bytes) {
+    __u16 total = ERAR_BE16(packet->payload_bytes + ERAR_IP_OVERHEAD_BYTES);
+
+    frame->ip_total_length = total;
+    frame->ip_checksum = erar_ip_checksum_fold(config->link_checksum_base + total);
+    frame->udp_length = ERAR_BE16(packet->payload_bytes + ERAR_UDP_OVERHEAD_BYTES);
+  }
+  frame->udp_checksum = 0;
+  frame->type = (__u8)packet->type;
+  frame->hop = (__u8)packet->hop;
+  frame->block = ERAR_BE16((__u16)packet->block);
+  frame->job = ERAR_BE16(config->job);
+  frame->segment = ERAR_BE32(packet->segment);
+  frame->operation = ERAR_BE32(packet->operation);
+  frame->token = ERAR_BE32(config->token);
+  frame->payload_bytes = ERAR_BE16((__u16)packet->payload_bytes);
+  frame->magic = ERAR_BE16(ERAR_MAGIC);
+  return ERAR_FORWARD;
+}
+
+// The frame in hand becomes the next segment of this rank's own block, or ends.
+ERAR_INLINE enum erar_verdict erar_start_own(struct erar_env *env, struct erar_operation *operation,
+                                             struct erar_packet *packet, __u32 counter) {
+  const struct erar_config *config = erar_env_config(env);
+  __u32 own = ERAR_READ_ONCE(operation->own_next);
+  const __u8 *share;
+
+  // Most ends of frames come when nothing is left to start: spare them the atomic.
+  if (own < operation->own_count) own = __sync_fetch_and_add(&operation->own_next, 1);
+  if (own >= operation->own_count) return erar_drop(env, ERAR_COUNT_RETIRED);
+  packet->type = ERAR_REDUCE_SCATTER;
+  packet->hop = 1;
+  packet->block = config->rank;
+  packet->segment = operation->own_begin + own;
+  packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+  share = erar_env_segment(env, operation->first_segment + packet->segment);
+  if (!share || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes)
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
+      erar_env_save(env, share, packet->payload_bytes))
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  erar_env_count(env, counter, 1);
+  return erar_send(env, packet);
+}
+
+ERAR_INLINE int erar_is_open(const struct erar_operation *operation, __u32 number) {
+  return ERAR_READ_ONCE(operation->open) && ERAR_READ_ONCE(operation->number) == number;
+}
+
+// Early frames lie at block * window + segment mod window: the first `window` segments of a block are
+// consecutive, so no two share a place, and the process finds the segment again without a header.
+ERAR_INLINE __u32 erar_park_place(const struct erar_config *config,
+                                  const struct erar_packet *packet) {
+  __u32 slot = packet->operation % ERAR_SLOTS;
+  __u32 place = packet->block * config->window + packet->segment % config->window;
+
+  return slot * ERAR_PARK_PLACES + (place & (ERAR_PARK_PLACES - 1));
+}
+
+ERAR_INLINE void erar_unpark_packet(const struct erar_config *config,
+                                    const struct erar_operation *operation, __u32 place,
+                                    struct erar_packet *packet) {
+  __u32 begin, residue = place % config->window;
+
+  packet->type = ERAR_REDUCE_SCATTER;
+  packet->block = place / config->window;
+  begin = erar_block_begin(operation->segments, config->ranks, packet->block);
+  packet->segment = begin + (residue + config->window - begin % config->window) % config->window;
+  packet->hop = config->rank > packet->block ? config->rank - packet->block
+                                             : config->rank + config->ranks - packet->block;
+  packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+}
+
+// The operation is not open here yet: lays the frame down where the process finds it when it opens the
+// slot. Returns 1 when the slot was opened meanwhile and the frame, still in hand, is ours to go on with.
+// Both sides first write (tag here, `open` there) and then read the other's: one of them sees it, and
+// the compare-and-swap on the tag lets one of them have it.
+ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation,
+                          const struct erar_packet *packet, enum erar_verdict *verdict) {
+  __u32 number = ERAR_READ_ONCE(operation->number);
+  __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes);
+  __u32 place = erar_park_place(erar_env_config(env), packet);
+  __u64 *tag_at = erar_env_park_tag(env, place);
+  __u8 *payload_at = erar_env_park(env, place);
+
+  *verdict = ERAR_DROP;
+  if (packet->operation != number && packet->operation != number + ERAR_SLOTS) {
+    erar_env_count(
+        env, (__s32)(packet->operation - number) < 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);
+    return 0;
+  }
+  if (packet->type != ERAR_REDUCE_SCATTER || !tag_at || !payload_at ||
+      erar_env_load(env, payload_at, packet->payload_bytes)) {
+    erar_env_count(env, ERAR_DROP_EARLY, 1);
+    return 0;
+  }
+  erar_env_count(env, ERAR_COUNT_PARKED, 1);
+  __sync_lock_test_and_set(tag_at, tag);
+  if (!erar_is_open(operation, packet->operation)) return 0;
+  if (__sync_val_compare_and_swap(tag_at, tag, 0) != tag) return 0;
+  erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
+  return 1;
+}
+
+// Segment inside its block, and of the length it must have.
+ERAR_INLINE int erar_is_in_range(const struct erar_config *config,
+                                 const struct erar_operation *operation,
+                                 const struct erar_packet *packet) {
+  __u32 segments = operation->segments;
+
+  return packet->segment >= erar_block_begin(segments, config->ranks, packet->block) &&
+         packet->segment < erar_block_begin(segments, config->ranks, packet->block + 1) &&
+         packet->payload_bytes ==
+             erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+}
+
+// Stores the payload, which is the sum of all ranks, in place of this rank's share. 0 when it is there.
+ERAR_INLINE int erar_store(struct erar_env *env, struct erar_operation *operation,
+                           const struct erar_packet *packet, __u8 *share, __u64 *state) {
+  __u64 seen = ERAR_READ_ONCE(*state);
+
+  if (!erar_state_is_own(seen, packet->operation) ||
+      __sync_val_compare_and_swap(state, seen, erar_state_of(packet->operation, ERAR_STORING)) !=
+          seen) {
+    erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
+    return 0;
+  }
+  if (erar_env_load(env, share, packet->payload_bytes)) {
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  __sync_lock_test_and_set(state, erar_state_of(packet->operation, ERAR_FINAL));
+  erar_env_count(env, ERAR_COUNT_STORED, 1);
+  if (__sync_fetch_and_add(&operation->finals, 1) + 1 == operation->segments) {
+    __sync_lock_test_and_set(&operation->done, 1);
+    erar_env_complete(env, operation);
+  }
+  return 1;
+}
+
+// Adds this rank's share to the payload. The share stays as it is, so the hop may be repeated.
+ERAR_INLINE int erar_reduce(struct erar_env *env, struct erar_operation *operation,
+                            const struct erar_packet *packet, const __u8 *share,
+                            const __u64 *state) {
+  const struct erar_config *config = erar_env_config(env);
+  __u32 chunks = packet->payload_bytes / ERAR_CHUNK_BYTES;
+
+  if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
+    erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
+    return 0;
+  }
+  if (erar_combine_payload(operation->combine, erar_env_data(env) + ERAR_HEADER_BYTES,
+                           erar_env_data_end(env), share, chunks,
+                           config->segment_bytes / ERAR_CHUNK_BYTES) != chunks) {
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  // A sum may have been stored over the share while it was being read: then this frame is a duplicate.
+  if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
+    erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
+    return 0;
+  }
+  erar_env_count(env, ERAR_COUNT_ADDS, 1);
+  return 1;
+}
+
+// A frame of an open operation, in range: reduce-scatter hop, turn, all-gather hop or end.
+ERAR_INLINE enum erar_verdict erar_arrive(struct erar_env *env, struct erar_operation *operation,
+                                          struct erar_packet *packet) {
+  const struct erar_config *config = erar_env_config(env);
+  __u32 index = operation->first_segment + packet->segment;
+  __u8 *share = erar_env_segment(env, index);
+  __u64 *state = erar_env_state(env, index);
+
+  if (!share || !state || packet->payload_bytes == 0 ||
+      packet->payload_bytes > config->segment_bytes)
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  if (packet->type == ERAR_REDUCE_SCATTER) {
+    if (!erar_reduce(env, operation, packet, share, state)) return ERAR_DROP;
+    if (packet->hop == erar_turn_hop(config->ranks)) packet->type = ERAR_ALL_GATHER;
+  }
+  if (packet->type == ERAR_ALL_GATHER) {
+    if (!erar_store(env, operation, packet, share, state)) return ERAR_DROP;
+    if (packet->hop == erar_last_hop(config->ranks))
+      return erar_start_own(env, operation, packet, ERAR_COUNT_RECYCLED);
+  }
+  packet->hop++;
+  erar_env_count(env, ERAR_COUNT_FORWARDED, 1);
+  return erar_send(env, packet);
+}
+
+// A kick frame chooses its work: first the frames that waited for this rank, then the own block's.
+// Returns 1 when it has become a frame that arrived, 0 when *verdict is final.
+ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation,
+                          struct erar_packet *packet, enum erar_verdict *verdict) {
+  const struct erar_config *config = erar_env_config(env);
+  __u32 kick = __sync_fetch_and_add(&operation->kicks, 1);
+  __u32 place;
+  const __u8 *payload;
+
+  erar_env_count(env, ERAR_COUNT_KICKS, 1);
+  if (kick >= operation->unpark_count || kick >= ERAR_PARK_PLACES) {
+    *verdict = erar_start_own(env, operation, packet, ERAR_COUNT_FORWARDED);
+    return 0;
+  }
+  place = operation->unpark[kick] & (ERAR_PARK_PLACES - 1);
+  erar_unpark_packet(config, operation, place, packet);
+  payload = erar_env_park(env, packet->operation % ERAR_SLOTS * ERAR_PARK_PLACES + place);
+  *verdict = ERAR_DROP;
+  if (!payload || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes ||
+      erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
+      erar_env_save(env, payload, packet->payload_bytes)) {
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
+  return 1;
+}
+
+// `from_process`: the frame was injected by this rank's process, which no frame from a wire can claim.
+ERAR_INLINE enum erar_verdict erar_step(struct erar_env *env, int from_process) {
+  const struct erar_config *config = erar_env_config(env);
+  struct erar_packet packet;
+  struct erar_operation *operation;
+  enum erar_verdict verdict;
+
+  if (!erar_parse(env, &packet, &verdict)) return verdict;
+  operation = erar_env_operation(env, packet.operation % ERAR_SLOTS);
+  if (!operation) return erar_drop(env, ERAR_DROP_INTERNAL);
+  if (packet.type == ERAR_KICK) {
+    if (!from_process || !erar_is_open(operation, packet.operation))
+      return erar_drop(env, ERAR_DROP_KICK);
+    if (!erar_kick(env, operation, &packet, &verdict)) return verdict;
+  } else {
+    erar_env_count(env, ERAR_COUNT_PACKETS, 1);
+    erar_env_count(env, ERAR_COUNT_BYTES, packet.payload_bytes);
+    if (!erar_is_routed_here(config, &packet)) return erar_drop(env, ERAR_DROP_MISROUTED);
+    if (!erar_is_open(operation, packet.operation) &&
+        !erar_park(env, operation, &packet, &verdict))
+      return verdict;
+  }
+  if (!erar_is_in_range(config, operation, &packet)) return erar_drop(env, ERAR_DROP_RANGE);
+  return erar_arrive(env, operation, &packet);
+}
+
+#endif

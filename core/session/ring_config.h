@@ -1,0 +1,15 @@
+// What an endpoint's place in the ring means for the packet step: its constants and link headers.
+#pragma once
+
+#include "core/backend.h"
+#include "core/protocol/operation.h"
+#include "core/result.h"
+
+namespace erar {
+
+// Everything but tx_ifindex, which only a kernel knows. Errors: ranks outside 2..ERAR_MAX_RANKS,
+// rank outside 0..ranks-1, an MTU too small for one chunk of payload, an empty arena.
+Result<erar_config> make_ring_config(const RingEndpoint& endpoint, std::uint32_t arena_segments,
+                                     std::uint16_t job, std::uint32_t token);
+
+}  // namespace erar
