@@ -15,9 +15,12 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 SEC("xdp")
 int erar_xdp(struct xdp_md *context) {
-  struct erar_env env = {.context = context};
-  enum erar_verdict verdict = erar_step(&env, context->ingress_ifindex == LOOPBACK_IFINDEX);
+  __u32 zero = 0;
+  struct erar_env env = {.context = context, .counters = bpf_map_lookup_elem(&counters, &zero)};
+  enum erar_verdict verdict;
 
+  if (!env.counters) return XDP_ABORTED;  // cannot be: the map has that one element
+  verdict = erar_step(&env, context->ingress_ifindex == LOOPBACK_IFINDEX);
   if (verdict == ERAR_FORWARD) return (int)bpf_redirect(erar_settings.tx_ifindex, 0);
   return verdict == ERAR_PASS ? XDP_PASS : XDP_DROP;
 }

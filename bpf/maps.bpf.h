@@ -65,6 +65,7 @@ struct {
 
 struct erar_env {
   struct xdp_md *context;
+  struct erar_counters *counters;  // this CPU's, looked up once per packet
 };
 
 static __always_inline const struct erar_config *erar_env_config(struct erar_env *env) {
@@ -138,11 +139,7 @@ static __always_inline int erar_env_save(struct erar_env *env, const __u8 *from,
 }
 
 static __always_inline void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
-  __u32 zero = 0;
-  struct erar_counters *all = bpf_map_lookup_elem(&counters, &zero);
-
-  (void)env;
-  if (all && counter < ERAR_COUNTERS) all->values[counter] += value;
+  if (counter < ERAR_COUNTERS) env->counters->values[counter] += value;
 }
 
 // `done` was written before `waiting` is read here, and the process writes `waiting` before it reads

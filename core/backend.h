@@ -1,7 +1,6 @@
 // Backend: one rank's end of a group of ranks that aggregate. eRAR and every baseline implement it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/endpoint.h"
 #include "core/result.h"
 
 namespace erar {
@@ -32,22 +32,6 @@ constexpr const char* name_of(DataType type) {
 
 constexpr const char* name_of(ReduceOp) { return "sum"; }
 
-// Where a rank stands in the ring and how it reaches its successor. Frames arrive on rx_interface and
-// leave by tx_interface (the same on a host with one NIC); both are names in the rank's own network
-// namespace. IPv4 addresses are in host byte order.
-struct RingEndpoint {
-  unsigned rank = 0;
-  unsigned ranks = 1;
-  unsigned mtu = 1500;
-  std::string rx_interface;
-  std::string tx_interface;
-  std::array<std::uint8_t, 6> source_mac{};  // of tx_interface
-  std::array<std::uint8_t, 6> next_mac{};    // of the successor's rx_interface (or the next router)
-  std::uint32_t listen_ipv4 = 0;             // of rx_interface
-  std::uint32_t source_ipv4 = 0;             // of tx_interface
-  std::uint32_t next_ipv4 = 0;               // of the successor's rx_interface
-};
-
 // Not thread-safe: one thread per Backend at a time. All ranks call the same operations in the same
 // order with equal arguments. Constructors run inside the rank's network namespace.
 class Backend {
@@ -57,8 +41,8 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  // Memory that the backend can aggregate without copying it first ("registered"). 64-byte aligned at
-  // least, zeroed, lives as long as the backend. Error: no memory left in what open() reserved.
+  // Memory that the backend can aggregate without copying it first ("registered"). 64-byte aligned
+  // at least, zeroed, lives as long as the backend. Error: no memory left in what open() reserved.
   virtual Result<std::span<std::byte>> allocate(std::size_t bytes) = 0;
 
   // Element-wise reduction of `count` elements over all ranks; every rank gets the whole result.

@@ -13,8 +13,8 @@ inline std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// CLOCK_MONOTONIC is the same for all processes and namespaces of a host, so times that ranks of one
-// host took may be compared.
+// CLOCK_MONOTONIC is the same for all processes and namespaces of a host, so times that ranks of
+// one host took may be compared.
 inline std::uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace erar

@@ -83,7 +83,7 @@ Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
   std::unique_ptr<Device> device(new Device());
   if (auto loaded = device->load(endpoint, options); !loaded) return loaded.error();
   if (auto mapped = device->map_memory(); !mapped) return mapped.error();
-  device->build_kick_frame();
+  device->kick_frame_.assign(ERAR_HEADER_BYTES + device->config_.segment_bytes, 0);
   if (auto attached = device->attach(endpoint, options.generic_mode); !attached)
     return attached.error();
   return device;
@@ -152,26 +152,19 @@ Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
   return {};
 }
 
-void Device::build_kick_frame() {
-  kick_frame_.assign(ERAR_HEADER_BYTES + config_.segment_bytes, 0);
-  auto* frame = reinterpret_cast<erar_frame*>(kick_frame_.data());
-  std::memcpy(frame, config_.link, sizeof(config_.link));
-  frame->type = ERAR_KICK;
-  frame->job = ERAR_BE16(config_.job);
-  frame->token = ERAR_BE32(config_.token);
-  frame->magic = ERAR_BE16(ERAR_MAGIC);
+std::uint32_t Device::open_operation(const erar_start& start) {
+  erar_operation& operation = slot(start.number);
+  std::uint64_t* tags = park_tags_ + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
+  return erar_start_operation(&operation, reinterpret_cast<__u64*>(tags), &config_, &start);
 }
 
 Result<void> Device::start(const erar_start& start) {
-  erar_operation& operation = slot(start.number);
-  std::uint64_t* tags = park_tags_ + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
-  const std::uint32_t frames =
-      erar_start_operation(&operation, reinterpret_cast<__u64*>(tags), &config_, &start);
+  const std::uint32_t frames = open_operation(start);
   return frames == 0 ? Result<void>() : inject(start.number, frames);
 }
 
 Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
-  reinterpret_cast<erar_frame*>(kick_frame_.data())->operation = ERAR_BE32(operation);
+  erar_write_kick(reinterpret_cast<erar_frame*>(kick_frame_.data()), &config_, operation);
   // One batch: from the second on, the kernel would reuse pages of frames that have come to their
   // end meanwhile, without writing the kick frame into them again.
   static_assert(2 * ERAR_FRAMES_PER_OPERATION <= 256, "TEST_XDP_MAX_BATCH in net/bpf/test_run.c");
@@ -179,11 +172,12 @@ Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
               .data_size_in = static_cast<std::uint32_t>(kick_frame_.size()),
               .repeat = static_cast<int>(frames), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
               .batch_size = frames);
-  const int error =
-      bpf_prog_test_run_opts(bpf_program__fd(handles_->skeleton->progs.erar_xdp), &options);
+  const int error = bpf_prog_test_run_opts(program_fd(), &options);
   if (error != 0) return libbpf_error(error, "inject kick frames");
   return {};
 }
+
+int Device::program_fd() const { return bpf_program__fd(handles_->skeleton->progs.erar_xdp); }
 
 bool Device::done(std::uint32_t operation) const {
   return __atomic_load_n(&slot(operation).done, __ATOMIC_ACQUIRE) != 0;

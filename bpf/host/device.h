@@ -40,6 +40,10 @@ class Device {
 
   // Opens the operation and injects its kick frames; this rank's share lies in the arena.
   Result<void> start(const erar_start& start);
+  // The two halves of start(), for tests: how many kick frames are due, and their injection.
+  std::uint32_t open_operation(const erar_start& start);
+  Result<void> inject(std::uint32_t operation, std::uint32_t frames);
+  [[nodiscard]] int program_fd() const;
   [[nodiscard]] bool done(std::uint32_t operation) const;
   // Sleeps until one of the operations (all started, one or two of them) is done. Error: none made
   // progress for timeout_ns.
@@ -55,8 +59,6 @@ class Device {
   Result<void> load(const RingEndpoint& endpoint, const DeviceOptions& options);
   Result<void> map_memory();
   Result<void> attach(const RingEndpoint& endpoint, bool generic_mode);
-  void build_kick_frame();
-  Result<void> inject(std::uint32_t operation, std::uint32_t frames);
   [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
     return operations_[operation % ERAR_SLOTS];
   }

@@ -16,13 +16,13 @@
 // Smaller blocks (all magnitudes below 2^-94) take an exact path in integers.
 #include "core/numeric/block_float.h"
 
+#include "core/numeric/block_float_kernel.h"
+
 #include <xmmintrin.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-
-#include "core/numeric/block_float_kernel.h"
 
 namespace erar::numeric {
 namespace {

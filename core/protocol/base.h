@@ -8,7 +8,7 @@
 #error "lanes travel in little-endian order and are added where they lie: big-endian hosts cannot take part"
 #endif
 
-#define ERAR_BE16(x) __builtin_bswap16(x)
+#define ERAR_BE16(x) __builtin_bswap16((__u16)(x))
 #define ERAR_BE32(x) __builtin_bswap32(x)
 
 // Inlined everywhere: the BPF verifier then sees one function with its constants in place.
@@ -16,6 +16,10 @@
 
 // A field that another CPU or the process may change at any moment.
 #define ERAR_READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+
+// Words and lanes are views of bytes that others see as something else.
+typedef __u64 __attribute__((may_alias)) erar_word;
+typedef __u32 __attribute__((may_alias)) erar_lane32;
 
 #ifdef __cplusplus
 #define ERAR_STATIC_ASSERT(condition, text) static_assert(condition, text)

@@ -8,8 +8,6 @@
 
 #include "operation.h"
 
-typedef __u64 __attribute__((may_alias)) erar_word;
-typedef __u32 __attribute__((may_alias)) erar_lane32;
 
 #ifdef __clang__
 #define ERAR_UNROLL _Pragma("clang loop unroll(full)")

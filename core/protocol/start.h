@@ -49,4 +49,17 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_
   return unparked + (slot->own_count < config->window ? slot->own_count : config->window);
 }
 
+// A kick frame's headers: what the process injects into its own program, one frame per start.
+ERAR_INLINE void erar_write_kick(struct erar_frame *frame, const struct erar_config *config,
+                                 __u32 number) {
+  erar_word *words = (erar_word *)(void *)frame;
+
+  for (int i = 0; i < 5; i++) words[i] = config->link[i];
+  frame->type = ERAR_KICK;
+  frame->job = ERAR_BE16(config->job);
+  frame->operation = ERAR_BE32(number);
+  frame->token = ERAR_BE32(config->token);
+  frame->magic = ERAR_BE16(ERAR_MAGIC);
+}
+
 #endif

@@ -131,12 +131,12 @@ ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_
   frame->udp_checksum = 0;
   frame->type = (__u8)packet->type;
   frame->hop = (__u8)packet->hop;
-  frame->block = ERAR_BE16((__u16)packet->block);
+  frame->block = ERAR_BE16(packet->block);
   frame->job = ERAR_BE16(config->job);
   frame->segment = ERAR_BE32(packet->segment);
   frame->operation = ERAR_BE32(packet->operation);
   frame->token = ERAR_BE32(config->token);
-  frame->payload_bytes = ERAR_BE16((__u16)packet->payload_bytes);
+  frame->payload_bytes = ERAR_BE16(packet->payload_bytes);
   frame->magic = ERAR_BE16(ERAR_MAGIC);
   return ERAR_FORWARD;
 }

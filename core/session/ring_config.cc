@@ -21,8 +21,7 @@ erar_frame full_frame_headers(const RingEndpoint& endpoint, std::uint32_t segmen
   std::memcpy(frame.ip_destination, &destination, 4);
   frame.udp_source = ERAR_BE16(ERAR_UDP_PORT);
   frame.udp_destination = ERAR_BE16(ERAR_UDP_PORT);
-  frame.ip_total_length =
-      ERAR_BE16(static_cast<std::uint16_t>(segment_bytes + ERAR_IP_OVERHEAD_BYTES));
+  frame.ip_total_length = ERAR_BE16(segment_bytes + ERAR_IP_OVERHEAD_BYTES);
   frame.udp_length = ERAR_BE16(static_cast<std::uint16_t>(segment_bytes + ERAR_UDP_OVERHEAD_BYTES));
   return frame;
 }

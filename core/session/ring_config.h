@@ -1,7 +1,7 @@
 // What an endpoint's place in the ring means for the packet step: its constants and link headers.
 #pragma once
 
-#include "core/backend.h"
+#include "core/endpoint.h"
 #include "core/protocol/operation.h"
 #include "core/result.h"
 

@@ -1,0 +1,182 @@
+// The bench's command line, and the order of things: check, prepare files, fabric, sweep, reports.
+#include "experiments/bench/bench_command.h"
+
+#include "experiments/bench/cpu_meter.h"
+#include "experiments/bench/fabric_lease.h"
+#include "experiments/bench/interrupt.h"
+#include "experiments/bench/options.h"
+#include "experiments/bench/report.h"
+#include "experiments/bench/row.h"
+#include "experiments/bench/sweep.h"
+#include "experiments/bench/table.h"
+#include "experiments/cli/privilege.h"
+#include "experiments/version.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace erar::bench {
+namespace {
+
+struct OptionRow {
+  const char* name;
+  std::string BenchArguments::*text;
+  const char* help;
+};
+
+// One table for the parser and --help. Defaults that the fabric decides are said in words.
+constexpr OptionRow kOptions[] = {
+    {"--backends", &BenchArguments::backends, "Comma-separated list of erar, tcp"},
+    {"--fabric", &BenchArguments::fabric,
+     "ring, bridge or switch: made for this run; else the name of a fabric that is up"},
+    {"--ranks", &BenchArguments::ranks, "2 to 64 (default 4, or the fabric's)"},
+    {"--mtu", &BenchArguments::mtu,
+     "576 to 65535; native erar to 3506 (default 3498, or the fabric's)"},
+    {"--offloads", &BenchArguments::offloads,
+     "on or off: TSO, GSO, GRO (default on, or the fabric's)"},
+    {"--queues", &BenchArguments::queues, "Queues of each veth, 1 to 64 (default one per CPU)"},
+    {"--sizes", &BenchArguments::sizes,
+     "Bytes: list of sizes and ranges first:last[:factor], K M G 1024-based, factor 4 if not "
+     "given"},
+    {"--dtype", &BenchArguments::dtype, "int32 or float32"},
+    {"--op", &BenchArguments::op, "sum"},
+    {"--iters", &BenchArguments::iters, "Timed operations at each size"},
+    {"--warmup", &BenchArguments::warmup, "Operations before them, checked but not timed"},
+    {"--buffers", &BenchArguments::buffers,
+     "caller: ordinary memory; registered: the backend's own (in place)"},
+    {"--cc", &BenchArguments::cc, "tcp: congestion control of every socket"},
+    {"--mode", &BenchArguments::mode, "erar: native or generic XDP"},
+    {"--group", &BenchArguments::group, "erar: bytes in which caller's buffers are pipelined"},
+    {"--timeout", &BenchArguments::timeout,
+     "Seconds without progress after which a backend gives up"},
+    {"--pin", &BenchArguments::pin, "on or off: rank r on CPU r modulo the number of CPUs"},
+    {"--seed", &BenchArguments::seed, "Of the input values"},
+    {"--json", &BenchArguments::json, "Also write context and rows to this file"},
+    {"--csv", &BenchArguments::csv, "Also write the rows to this file"},
+};
+
+struct Reports {
+  std::optional<ReportFile> json;
+  std::optional<ReportFile> csv;
+};
+
+int complain(const Error& error, int exit_status) {
+  fmt::print(stderr, "erar: {}\n", error.message());
+  return exit_status;
+}
+
+Result<void> open_report(const std::string& path, std::optional<ReportFile>& file) {
+  if (path.empty()) return {};
+  Result<ReportFile> opened = ReportFile::open(path);
+  if (!opened) return opened.error();
+  file.emplace(*std::move(opened));
+  return {};
+}
+
+// On a terminal one line that each measurement overwrites; elsewhere nothing.
+class Progress {
+ public:
+  void show(const Row& row, std::size_t done, std::size_t total) const {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\033[K[{}/{}] {} {} ...", done + 1, total, row.backend,
+               size_text(row.bytes));
+  }
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+// fmt::print throws when the reader of a pipe is gone; a measurement must not end by that.
+bool print_out(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0;
+}
+
+int write_reports(const Conditions& conditions, const std::vector<Row>& rows, Reports& reports) {
+  int status = 0;
+  if (reports.json) {
+    const Result<void> written = reports.json->commit(json_report(conditions, rows));
+    if (!written) status = complain(written.error(), 1);
+  }
+  if (reports.csv) {
+    const Result<void> written = reports.csv->commit(csv_report(conditions, rows));
+    if (!written) status = complain(written.error(), 1);
+  }
+  return status;
+}
+
+int measure_and_report(const Conditions& conditions, FabricLease& lease, Reports& reports) {
+  const Progress progress;
+  if (!print_out(table_header(conditions))) return complain(errno_error("write", "the table"), 1);
+  SweepObserver observer;
+  observer.starting = [&](const Row& row, std::size_t done, std::size_t total) {
+    progress.show(row, done, total);
+  };
+  observer.finished = [&](const Row& row) {
+    progress.clear();
+    return print_out(table_row(conditions, row));
+  };
+  const std::vector<Row> rows = run_sweep(conditions, lease, observer);
+  progress.clear();
+  if (const int signal = InterruptGuard::signal(); signal != 0) {
+    return complain(refusal("interrupted, no report written"), 128 + signal);
+  }
+  if (std::ferror(stdout) != 0 || !print_out(table_footer(conditions, rows))) {
+    return complain(refusal("nobody reads the table, no report written"), 1);
+  }
+  const int written = write_reports(conditions, rows, reports);
+  return written != 0 ? written : exit_status_of(rows);
+}
+
+int run_bench(const BenchArguments& arguments) {
+  const Result<BenchOptions> options = parse_bench_options(arguments);
+  if (!options) return complain(options.error(), 2);
+  if (!cli::have_root()) return 1;
+  Reports reports;
+  if (Result<void> opened = open_report(options->json_path, reports.json); !opened) {
+    return complain(opened.error(), 1);
+  }
+  if (Result<void> opened = open_report(options->csv_path, reports.csv); !opened) {
+    return complain(opened.error(), 1);
+  }
+  const InterruptGuard interrupts;
+  bool wrong_arguments = false;
+  Result<FabricLease> lease = FabricLease::take(*options, wrong_arguments);
+  if (!lease) return complain(lease.error(), wrong_arguments ? 2 : 1);
+  const Conditions conditions{read_host_info(),       ERAR_VERSION, ERAR_COMMIT,
+                              lease->fabric().spec(), *options,     SoftirqMeter::open().valid()};
+  return measure_and_report(conditions, *lease, reports);
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int& exit_status) {
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measure collective operations of several backends");
+  bench->require_subcommand(1);
+  CLI::App* allreduce = bench->add_subcommand(
+      "allreduce", "Every backend at every size on the same links, all results checked");
+  const auto arguments = std::make_shared<BenchArguments>();
+  for (const OptionRow& row : kOptions) {
+    CLI::Option* option = allreduce->add_option(row.name, (*arguments).*row.text, row.help);
+    option->type_name("");
+    if (!((*arguments).*row.text).empty()) option->capture_default_str();
+  }
+  allreduce->add_flag("--in-place", arguments->in_place,
+                      "Caller's buffers: the result replaces the input");
+  allreduce->add_flag("--counters", arguments->counters,
+                      "Print the backends' event counters, summed over the ranks");
+  allreduce->callback([arguments, &exit_status] { exit_status = run_bench(*arguments); });
+}
+
+}  // namespace erar::bench

@@ -1,0 +1,225 @@
+// One rank's loop: fill, run, check, chain by chain.
+#include "experiments/bench/rank_loop.h"
+
+#include "core/clock.h"
+#include "experiments/bench/oracle.h"
+#include "workloads/generator/values.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace erar::bench {
+namespace {
+
+constexpr std::size_t kChainBytes = 4U << 20;
+constexpr std::uint64_t kMostTimedInChain = kMostChained - 1;
+constexpr std::size_t kPage = 4096;
+
+std::size_t most_operations_in_chain(const RankPlan& plan) {
+  const std::uint64_t timed = chain_length(plan);
+  return timed == 1 ? 1 : timed + 1;
+}
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using OwnMemory = std::unique_ptr<std::byte, Free>;
+
+struct Buffers {
+  std::vector<OwnMemory> own;
+  std::vector<std::span<std::byte>> inputs;
+  std::vector<std::span<std::byte>> outputs;  // the same spans when in place
+};
+
+Result<std::span<std::byte>> take_buffer(Backend& backend, const RankPlan& plan, Buffers& buffers) {
+  const std::size_t bytes = std::max<std::size_t>(plan.bytes, 64);
+  if (plan.registered) {
+    Result<std::span<std::byte>> memory = backend.allocate(bytes);
+    if (!memory) return memory.error();
+    return memory->first(plan.bytes);
+  }
+  const std::size_t whole_pages = (bytes + kPage - 1) / kPage * kPage;
+  OwnMemory memory(static_cast<std::byte*>(std::aligned_alloc(kPage, whole_pages)));
+  if (memory == nullptr) return Error{ENOMEM, "allocate", "buffers"};
+  std::memset(memory.get(), 0, whole_pages);  // a page fault costs more than adding the page
+  const std::span<std::byte> buffer{memory.get(), plan.bytes};
+  buffers.own.push_back(std::move(memory));
+  return buffer;
+}
+
+Result<Buffers> make_buffers(Backend& backend, const RankPlan& plan) {
+  Buffers buffers;
+  for (std::size_t i = 0; i < most_operations_in_chain(plan); ++i) {
+    Result<std::span<std::byte>> input = take_buffer(backend, plan, buffers);
+    if (!input) return input.error();
+    buffers.inputs.push_back(*input);
+    if (plan.in_place) {
+      buffers.outputs.push_back(*input);
+      continue;
+    }
+    Result<std::span<std::byte>> output = take_buffer(backend, plan, buffers);
+    if (!output) return output.error();
+    buffers.outputs.push_back(*output);
+  }
+  return buffers;
+}
+
+class RankLoop {
+ public:
+  RankLoop(SharedRegion& region, const RankPlan& plan, unsigned rank, const SoftirqMeter& softirq)
+      : region_(region), plan_(plan), rank_(rank), softirq_(softirq), slot_(region.slot(rank)) {}
+
+  Result<void> run(const BackendOpener& open) {
+    Result<std::unique_ptr<Backend>> backend = open();
+    if (!backend) return backend.error();
+    Result<Buffers> buffers = make_buffers(**backend, plan_);
+    if (!buffers) return buffers.error();
+    // An eRAR rank's frames are lost on a neighbour that has not attached its program yet.
+    if (Result<void> met = region_.barrier(); !met) return met;
+    for (std::uint64_t done = 0; done < plan_.warmup;) {
+      const std::uint64_t timed = std::min(chain_length(plan_), plan_.warmup - done);
+      if (Result<void> ran = run_chain(**backend, *buffers, timed, {}); !ran) return ran;
+      done += timed;
+    }
+    for (std::uint64_t done = 0; done < plan_.iters;) {
+      const std::uint64_t timed = std::min(chain_length(plan_), plan_.iters - done);
+      const std::span<std::uint64_t> times = region_.times().subspan(done, timed);
+      if (Result<void> ran = run_chain(**backend, *buffers, timed, times); !ran) return ran;
+      done += timed;
+    }
+    publish_counters(**backend);
+    // Nobody takes its program off the NIC before all are through.
+    return region_.barrier();
+  }
+
+ private:
+  // times is empty for a warm-up. `timed` operations after a lead-in, if the plan has lead-ins.
+  Result<void> run_chain(Backend& backend, Buffers& buffers, std::uint64_t timed,
+                         std::span<std::uint64_t> times) {
+    const std::size_t operations = chain_length(plan_) == 1 ? 1 : timed + 1;
+    for (std::size_t i = 0; i < operations; ++i) {
+      workloads::fill({seed_of(i), rank_}, plan_.type, buffers.inputs[i]);
+    }
+    const std::uint64_t softirq_before = rank_ == 0 ? softirq_.total_ns() : 0;
+    if (Result<void> met = region_.barrier(); !met) return met;
+    if (Result<void> ran = run_operations(backend, buffers, operations, !times.empty()); !ran) {
+      return ran;
+    }
+    if (Result<void> met = region_.barrier(); !met) return met;
+    if (rank_ == 0 && !times.empty()) slot_.softirq_ns += softirq_.total_ns() - softirq_before;
+    if (Result<void> checked = check(buffers, operations); !checked) return checked;
+    // Only rank 0 reads the stamps, and all ranks meet it once more before they write new ones.
+    if (rank_ == 0 && !times.empty()) store_times(operations, times);
+    next_operation_ += operations;
+    return {};
+  }
+
+  Result<void> run_operations(Backend& backend, Buffers& buffers, std::size_t operations,
+                              bool timed) {
+    const std::size_t count = plan_.bytes / size_of(plan_.type);
+    const std::uint64_t cpu_before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    slot_.start_ns = monotonic_ns();
+    for (std::size_t i = 0; i < operations; ++i) {
+      Result<void> reduced = backend.allreduce(buffers.inputs[i].data(), buffers.outputs[i].data(),
+                                               count, plan_.type, plan_.op);
+      slot_.end_ns[i] = monotonic_ns();
+      if (!reduced) return reduced;
+    }
+    if (timed) slot_.cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
+    return {};
+  }
+
+  // Every element against the oracle; and floats, whose oracle has a tolerance, bit for bit against
+  // rank 0: all ranks must have the same model after the step. A difference counts as one element.
+  Result<void> check(const Buffers& buffers, std::size_t operations) {
+    const bool compare_bits = plan_.type == DataType::kFloat32;
+    for (std::size_t i = 0; i < operations; ++i) {
+      slot_.wrong += count_wrong({plan_.type, region_.ranks(), seed_of(i)}, buffers.outputs[i]);
+      if (compare_bits) slot_.hash[i] = hash_bytes(buffers.outputs[i]);
+    }
+    if (!compare_bits) return {};
+    if (Result<void> met = region_.barrier(); !met) return met;
+    for (std::size_t i = 0; i < operations; ++i) {
+      slot_.wrong += slot_.hash[i] != region_.slot(0).hash[i] ? 1 : 0;
+    }
+    return {};
+  }
+
+  void store_times(std::size_t operations, std::span<std::uint64_t> times) {
+    const std::size_t lead_in = operations - times.size();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const std::uint64_t from = lead_in == 0 ? first_start() : last_end(i);
+      const std::uint64_t to = last_end(i + lead_in);
+      times[i] = to - from;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t first_start() const {
+    std::uint64_t first = slot_.start_ns;
+    for (unsigned rank = 1; rank < region_.ranks(); ++rank) {
+      first = std::min(first, region_.slot(rank).start_ns);
+    }
+    return first;
+  }
+
+  [[nodiscard]] std::uint64_t last_end(std::size_t operation) const {
+    std::uint64_t last = 0;
+    for (unsigned rank = 0; rank < region_.ranks(); ++rank) {
+      last = std::max(last, region_.slot(rank).end_ns[operation]);
+    }
+    return last;
+  }
+
+  [[nodiscard]] std::uint64_t seed_of(std::size_t operation_in_chain) const {
+    return workloads::operation_seed(plan_.seed, next_operation_ + operation_in_chain);
+  }
+
+  void publish_counters(Backend& backend) {
+    std::size_t index = 0;
+    for (const auto& [name, value] : backend.counters()) {
+      if (index == slot_.counters.size()) break;
+      RankSlot::Counter& counter = slot_.counters[index++];
+      std::copy_n(name.data(), std::min(name.size(), counter.name.size() - 1), counter.name.data());
+      counter.value = value;
+    }
+  }
+
+  SharedRegion& region_;
+  const RankPlan& plan_;
+  unsigned rank_;
+  const SoftirqMeter& softirq_;
+  RankSlot& slot_;
+  std::uint64_t next_operation_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t chain_length(const RankPlan& plan) {
+  const std::uint64_t fitting = plan.bytes == 0 ? kMostTimedInChain : kChainBytes / plan.bytes;
+  return std::min(std::clamp<std::uint64_t>(fitting, 1, kMostTimedInChain), plan.iters);
+}
+
+std::size_t buffer_count(const RankPlan& plan) {
+  return most_operations_in_chain(plan) * (plan.in_place ? 1 : 2);
+}
+
+std::size_t registered_bytes(const RankPlan& plan, unsigned ranks) {
+  if (!plan.registered) return 0;
+  // A backend may round each rank's block of a buffer up to whole packets.
+  const std::size_t each = (plan.bytes + kPage * (ranks + 1)) / kPage * kPage;
+  return buffer_count(plan) * each;
+}
+
+int run_rank(SharedRegion& region, const RankPlan& plan, unsigned rank, const SoftirqMeter& softirq,
+             const BackendOpener& open) {
+  const Result<void> ran = RankLoop(region, plan, rank, softirq).run(open);
+  if (ran) return 0;
+  region.fail(rank, ran.error());
+  return 1;
+}
+
+}  // namespace erar::bench

@@ -1,0 +1,77 @@
+// Memory that the ranks of one measurement and their parent share: barrier, time stamps, verdicts.
+#pragma once
+
+#include "core/result.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace erar::bench {
+
+inline constexpr std::size_t kMostChained = 33;  // operations in a chain, the lead-in included
+inline constexpr std::size_t kMostCounters = 48;
+
+// What one rank writes and others read. Ranks write only their own. Written before a barrier, read
+// after it; the barrier orders the two. Two cache lines apart, as the CPU prefetches them in pairs.
+struct alignas(128) RankSlot {
+  std::uint64_t start_ns = 0;                        // before the chain's first operation
+  std::array<std::uint64_t, kMostChained> end_ns{};  // after each operation
+  std::array<std::uint64_t, kMostChained> hash{};    // of each operation's result
+  std::uint64_t cpu_ns = 0;                          // spent in timed chains so far
+  std::uint64_t softirq_ns = 0;                      // of the whole host; rank 0 writes it
+  std::uint64_t wrong = 0;                           // elements, over all operations so far
+  struct Counter {
+    std::array<char, 48> name{};
+    std::uint64_t value = 0;
+  };
+  std::array<Counter, kMostCounters> counters{};
+};
+
+// Made by the parent before it forks. The memory goes when the last process that maps it is gone.
+class SharedRegion {
+ public:
+  // times: how many operation times rank 0 will store. Errors: ENOMEM.
+  static Result<SharedRegion> create(unsigned ranks, std::size_t times,
+                                     std::uint64_t barrier_timeout_ns);
+  SharedRegion(SharedRegion&& other) noexcept;
+  SharedRegion& operator=(SharedRegion&&) = delete;
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+  ~SharedRegion();
+
+  // Returns when all ranks have called it. Waiters sleep. Fails when a rank has called fail(), or
+  // when not all have come in time: a rank that died cannot say so itself.
+  Result<void> barrier();
+  // Ends the measurement for all ranks. The first error to come is kept: later ones are mostly the
+  // other ranks noticing.
+  void fail(unsigned rank, const Error& error);
+  // What fail() was told, with the rank; empty when it never was.
+  [[nodiscard]] std::string failure() const;
+
+  [[nodiscard]] unsigned ranks() const { return ranks_; }
+  [[nodiscard]] RankSlot& slot(unsigned rank) const { return slots_[rank]; }
+  // Times of the timed operations in ns, written by rank 0 only.
+  [[nodiscard]] std::span<std::uint64_t> times() const { return {times_, times_count_}; }
+
+ private:
+  struct Control;
+  SharedRegion() = default;
+
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  Control* control_ = nullptr;
+  RankSlot* slots_ = nullptr;
+  std::uint64_t* times_ = nullptr;
+  std::size_t times_count_ = 0;
+  unsigned ranks_ = 0;
+  std::uint64_t barrier_timeout_ns_ = 0;
+};
+
+}  // namespace erar::bench

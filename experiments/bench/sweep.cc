@@ -1,0 +1,178 @@
+// Forks the ranks of each measurement and turns what they left in shared memory into a row.
+#include "experiments/bench/sweep.h"
+
+#include "emu/rank/launcher.h"
+#include "experiments/bench/backend_factory.h"
+#include "experiments/bench/cpu_meter.h"
+#include "experiments/bench/interrupt.h"
+#include "experiments/bench/rank_loop.h"
+#include "experiments/bench/shared_region.h"
+
+#include <fmt/format.h>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+namespace erar::bench {
+namespace {
+
+// Ranks that wait for each other while they check results are not stuck; the launcher ends them
+// when one dies, and a backend that gets nowhere fails by its own time-out. This is for what
+// neither sees.
+constexpr std::uint64_t kBarrierTimeoutNs = 600'000'000'000U;
+
+RankPlan plan_of(const BenchOptions& options, const Row& row) {
+  RankPlan plan;
+  plan.bytes = row.bytes;
+  plan.type = options.type;
+  plan.op = options.op;
+  plan.registered = options.registered;
+  plan.in_place = options.in_place;
+  plan.warmup = options.warmup;
+  plan.iters = options.iters;
+  plan.seed = options.seed;
+  return plan;
+}
+
+BackendSettings settings_of(const BenchOptions& options, const RankPlan& plan, unsigned ranks) {
+  BackendSettings settings;
+  settings.timeout_ns = options.timeout_ns;
+  settings.registered_bytes = registered_bytes(plan, ranks);
+  settings.generic_mode = options.generic_mode;
+  settings.group_bytes = options.group_bytes;
+  settings.congestion_control = options.congestion_control;
+  // Frames of an earlier measurement that are still on their way belong to another job.
+  std::uint32_t random[2] = {static_cast<std::uint32_t>(::getpid()), 1};
+  static_cast<void>(::getrandom(random, sizeof(random), 0));
+  settings.job = random[0] % 65535 + 1;
+  settings.token = random[1];
+  return settings;
+}
+
+std::size_t available_memory_bytes() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string name, unit, rest; info >> name;) {
+    if (name == "MemAvailable:") {
+      std::size_t kilobytes = 0;
+      info >> kilobytes;
+      return kilobytes * 1024;
+    }
+    std::getline(info, rest);
+  }
+  return SIZE_MAX;
+}
+
+// Better a failed row than the kernel's choice of a process to kill.
+std::optional<std::string> lacks_memory(const RankPlan& plan, unsigned ranks) {
+  const std::size_t needed = buffer_count(plan) * plan.bytes * ranks;
+  const std::size_t available = available_memory_bytes();
+  if (needed <= available) return std::nullopt;
+  return fmt::format("the buffers of {} ranks need {} MB, {} MB are available", ranks,
+                     needed / 1'000'000, available / 1'000'000);
+}
+
+std::string failure_text(const LaunchOutcome& outcome, const SharedRegion& region) {
+  if (!region.failure().empty()) return region.failure();
+  if (outcome.status > 128) {
+    return fmt::format("rank {}: ended by signal {}", outcome.failed_rank, outcome.status - 128);
+  }
+  return fmt::format("rank {}: exit status {}", outcome.failed_rank, outcome.status);
+}
+
+void add_counters(Row& row, const RankSlot& slot) {
+  for (const RankSlot::Counter& counter : slot.counters) {
+    const std::string name = counter.name.data();
+    if (name.empty()) return;
+    const auto known = std::find_if(row.counters.begin(), row.counters.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    if (known == row.counters.end()) {
+      row.counters.emplace_back(name, counter.value);
+    } else {
+      known->second += counter.value;
+    }
+  }
+}
+
+// CPU time was taken over whole chains, lead-ins included, so it is divided by their bytes.
+void set_results(Row& row, const RankPlan& plan, const SharedRegion& region) {
+  set_times(row, {region.times().begin(), region.times().end()}, region.ranks());
+  std::uint64_t cpu_ns = region.slot(0).softirq_ns;
+  for (unsigned rank = 0; rank < region.ranks(); ++rank) {
+    const RankSlot& slot = region.slot(rank);
+    cpu_ns += slot.cpu_ns;
+    row.wrong += slot.wrong;
+    add_counters(row, slot);
+  }
+  const std::uint64_t chain = chain_length(plan);
+  const std::uint64_t lead_ins = chain == 1 ? 0 : (plan.iters + chain - 1) / chain;
+  const auto bytes = static_cast<double>((plan.iters + lead_ins) * plan.bytes);
+  if (bytes > 0) row.cpu_s_per_gb = static_cast<double>(cpu_ns) / bytes;
+}
+
+void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter& softirq,
+             Row& row) {
+  const Fabric& fabric = lease.fabric();
+  const unsigned ranks = fabric.spec().ranks;
+  const RankPlan plan = plan_of(options, row);
+  if (const auto refused = lacks_memory(plan, ranks)) {
+    row.error = *refused;
+    return;
+  }
+  if (Result<void> set = lease.use_xdp_switch(wants_xdp_switch(row.backend)); !set) {
+    row.error = set.error().message();
+    return;
+  }
+  Result<SharedRegion> region = SharedRegion::create(ranks, options.iters, kBarrierTimeoutNs);
+  if (!region) {
+    row.error = region.error().message();
+    return;
+  }
+  const BackendSettings settings = settings_of(options, plan, ranks);
+  const auto body = [&](unsigned rank) {
+    InterruptGuard::restore_in_child();
+    return run_rank(*region, plan, rank, softirq,
+                    [&] { return open_backend(row.backend, fabric.endpoint(rank), settings); });
+  };
+  const Result<LaunchOutcome> outcome = launch_ranks(fabric, LaunchOptions{options.pin}, body);
+  if (!outcome) {
+    row.error = outcome.error().message();
+    return;
+  }
+  if (outcome->status == 0) {
+    set_results(row, plan, *region);
+    return;
+  }
+  row.error = failure_text(*outcome, *region);
+  const int signal = outcome->status - 128;
+  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) InterruptGuard::note(signal);
+}
+
+}  // namespace
+
+std::vector<Row> run_sweep(const Conditions& conditions, FabricLease& lease,
+                           const SweepObserver& observer) {
+  const BenchOptions& options = conditions.options;
+  const SoftirqMeter softirq = SoftirqMeter::open();
+  const std::size_t total = options.sizes.size() * options.backends.size();
+  std::vector<Row> rows;
+  for (const std::size_t size : options.sizes) {
+    for (const std::string& backend : options.backends) {
+      Row row;
+      row.backend = backend;
+      row.count = size / size_of(options.type);
+      row.bytes = row.count * size_of(options.type);
+      observer.starting(row, rows.size(), total);
+      measure(options, lease, softirq, row);
+      if (InterruptGuard::signal() != 0) return rows;
+      rows.push_back(row);
+      if (!observer.finished(row)) return rows;
+    }
+  }
+  return rows;
+}
+
+}  // namespace erar::bench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+// MemoryRank: one rank of the protocol core in ordinary memory: no kernel, no sockets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/protocol/operation.h"
+#include "core/protocol/start.h"
+
+namespace erar::sim {
+
+using Frame = std::vector<std::uint8_t>;
+
+// What became of a frame: the values of enum erar_verdict (core/protocol/step.h).
+enum class Verdict { kPass = 0, kDrop = 1, kForward = 2 };
+
+// Holds what the XDP program holds in maps and runs the same packet step over it. Not thread-safe.
+class MemoryRank {
+ public:
+  explicit MemoryRank(const erar_config& config);
+
+  [[nodiscard]] const erar_config& config() const { return config_; }
+  // segment_bytes bytes of the arena; index < arena_segments.
+  [[nodiscard]] std::uint8_t* segment(std::uint32_t index);
+  [[nodiscard]] const erar_operation& operation(std::uint32_t number) const {
+    return operations_[number % ERAR_SLOTS];
+  }
+  [[nodiscard]] bool done(std::uint32_t number) const {
+    return operation(number).number == number && operation(number).done != 0;
+  }
+
+  // Opens an operation; returns how many kick frames are to be given to kick().
+  std::uint32_t start(const erar_start& start);
+  // A kick frame as this rank's process would inject it; on kForward `frame` is what leaves.
+  Verdict kick(std::uint32_t number, Frame& frame);
+  // A frame from the wire, changed in place; on kForward it is what leaves.
+  Verdict receive(Frame& frame);
+
+  [[nodiscard]] std::uint64_t counter(erar_counter counter) const { return counters_[counter]; }
+  [[nodiscard]] std::uint64_t completions() const { return completions_; }
+
+ private:
+  friend struct MemoryRankAccess;  // the step's hooks
+  Verdict step(Frame& frame, bool from_process);
+
+  erar_config config_;
+  std::vector<std::uint64_t> arena_words_;
+  std::vector<std::uint64_t> states_;
+  std::array<erar_operation, ERAR_SLOTS> operations_{};
+  std::vector<std::uint64_t> parked_words_;
+  std::vector<__u64> park_tags_;
+  std::array<std::uint64_t, ERAR_COUNTERS> counters_{};
+  std::uint64_t completions_ = 0;
+};
+
+}  // namespace erar::sim

@@ -1,0 +1,49 @@
+// A user of every protocol header: hooks that do nothing, and the step between them.
+#include "core/protocol/start.h"
+
+struct erar_env {
+  struct erar_config config;
+  struct erar_operation operation;
+  __u8 bytes[ERAR_MAX_FRAME_BYTES];
+  __u64 word;
+};
+
+#define HOOK static inline __attribute__((unused))
+HOOK const struct erar_config *erar_env_config(struct erar_env *env) { return &env->config; }
+HOOK struct erar_operation *erar_env_operation(struct erar_env *env, __u32 slot) {
+  return slot < ERAR_SLOTS ? &env->operation : 0;
+}
+HOOK __u8 *erar_env_segment(struct erar_env *env, __u32 index) {
+  return index == 0 ? env->bytes : 0;
+}
+HOOK __u64 *erar_env_state(struct erar_env *env, __u32 index) {
+  return index == 0 ? &env->word : 0;
+}
+HOOK __u8 *erar_env_park(struct erar_env *env, __u32 place) {
+  return place == 0 ? env->bytes : 0;
+}
+HOOK __u64 *erar_env_park_tag(struct erar_env *env, __u32 place) {
+  return place == 0 ? &env->word : 0;
+}
+HOOK __u8 *erar_env_data(struct erar_env *env) { return env->bytes; }
+HOOK __u8 *erar_env_data_end(struct erar_env *env) { return env->bytes + sizeof(env->bytes); }
+HOOK int erar_env_resize(struct erar_env *env, __u32 frame_bytes) {
+  return env->word < frame_bytes;
+}
+HOOK int erar_env_load(struct erar_env *env, __u8 *to, __u32 bytes) {
+  return to == env->bytes && bytes == 0;
+}
+HOOK int erar_env_save(struct erar_env *env, const __u8 *from, __u32 bytes) {
+  return from == env->bytes && bytes == 0;
+}
+HOOK void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
+  env->word += counter + value;
+}
+HOOK void erar_env_complete(struct erar_env *env, struct erar_operation *operation) {
+  env->word += operation->number;
+}
+
+#include "core/protocol/step.h"
+
+int protocol_user(struct erar_env *env);
+int protocol_user(struct erar_env *env) { return (int)erar_step(env, 0); }

@@ -1,0 +1,216 @@
+// The loaded XDP program on packet fixtures, by BPF_PROG_TEST_RUN, beside the native step.
+//
+// Frames are run as if they had come from the NIC (ingress_ifindex is the attached interface), so
+// the program cannot take them for kicks. What leaves must equal what the native step sends, byte
+// by byte.
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "bpf/host/device.h"
+#include "core/session/ring_config.h"
+#include "core/unique_fd.h"
+#include "emu/netns/fabric.h"
+#include "sim/ring/memory_ring.h"
+#include "tests/fixtures/frame_fixtures.h"
+
+namespace erar {
+namespace {
+
+using sim::Frame;
+using sim::Verdict;
+using tests::FrameFixture;
+
+// A fabric of four ranks whose rank 1 this process enters for good.
+class ProgRunEnvironment : public testing::Environment {
+ public:
+  void SetUp() override {
+    ASSERT_EQ(geteuid(), 0U) << "this test needs root: it loads BPF programs";
+    FabricSpec spec;
+    spec.name = "t" + std::to_string(getpid()) + "-prog";
+    spec.ranks = tests::kFixtureRanks;
+    spec.mtu = tests::kFixtureMtu;
+    spec.ephemeral = true;
+    auto fabric = Fabric::up(spec);
+    ASSERT_TRUE(fabric) << fabric.error().message();
+    name_ = spec.name;
+    endpoint = fabric->endpoint(1);
+    home_ = UniqueFd(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+    const std::string path = "/run/netns/" + fabric->rank_namespace(1);
+    const UniqueFd rank(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(setns(rank.get(), CLONE_NEWNET), 0) << std::strerror(errno);
+  }
+  void TearDown() override {
+    if (name_.empty()) return;
+    ASSERT_EQ(setns(home_.get(), CLONE_NEWNET), 0);
+    const auto down = Fabric::down(name_);
+    EXPECT_TRUE(down) << (down ? "" : down.error().message());
+  }
+
+  static inline RingEndpoint endpoint;
+
+ private:
+  std::string name_;
+  UniqueFd home_;
+};
+
+const auto* const kEnvironment = testing::AddGlobalTestEnvironment(new ProgRunEnvironment());
+
+struct RunOutcome {
+  int action = -1;
+  Frame frame;
+};
+
+class ProgRun : public testing::Test {
+ protected:
+  void SetUp() override { open_device(ERAR_ADD_WORDS); }
+
+  void open_device(std::uint32_t combine) {
+    device_.reset();
+    DeviceOptions options;
+    options.arena_segments = tests::kFixtureSegments;
+    options.token = 0x5eed;
+    auto opened = Device::open(ProgRunEnvironment::endpoint, options);
+    ASSERT_TRUE(opened) << opened.error().message();
+    device_ = std::move(*opened);
+    native_ = native_rank();
+    for (std::uint32_t segment = 0; segment < tests::kFixtureSegments; segment++) {
+      for (std::uint32_t i = 0; i < 1408; i++) {
+        const std::uint8_t share = tests::fixture_share(segment, i);
+        device_->arena()[segment * std::size_t{1408} + i] = std::byte{share};
+        native_->segment(segment)[i] = share;
+      }
+    }
+    erar_start start = tests::fixture_start();
+    start.combine = combine;
+    EXPECT_EQ(device_->open_operation(start), native_->start(start));
+  }
+
+  // The native twin has the same place in the ring and the same link headers.
+  static std::unique_ptr<sim::MemoryRank> native_rank() {
+    auto config =
+        make_ring_config(ProgRunEnvironment::endpoint, tests::kFixtureSegments, 1, 0x5eed);
+    return std::make_unique<sim::MemoryRank>(*config);
+  }
+
+  [[nodiscard]] RunOutcome run(const Frame& frame, bool from_process = false) const {
+    RunOutcome outcome;
+    outcome.frame.resize(4096);
+    xdp_md context{};
+    context.data_end = static_cast<__u32>(frame.size());
+    context.ingress_ifindex =
+        from_process ? 1 : if_nametoindex(ProgRunEnvironment::endpoint.rx_interface.c_str());
+    LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame.data(),
+                .data_out = outcome.frame.data(), .data_size_in = static_cast<__u32>(frame.size()),
+                .data_size_out = static_cast<__u32>(outcome.frame.size()), .ctx_in = &context,
+                .ctx_size_in = sizeof(context));
+    const int error = bpf_prog_test_run_opts(device_->program_fd(), &options);
+    EXPECT_EQ(error, 0) << std::strerror(-error);
+    outcome.action = static_cast<int>(options.retval);
+    outcome.frame.resize(options.data_size_out);
+    return outcome;
+  }
+
+  [[nodiscard]] std::uint64_t counter(erar_counter which) const {
+    const auto all = device_->counters();
+    return all ? (*all)[which] : ~0ULL;
+  }
+
+  // Runs the frame through both; they must do the same and send the same. Returns what leaves.
+  Frame expect_same(const Frame& frame, bool from_process = false) {
+    Frame native = frame;
+    const Verdict verdict = from_process ? native_->kick(tests::fixture_start().number, native)
+                                         : native_->receive(native);
+    const RunOutcome outcome = run(frame, from_process);
+    const int expected = verdict == Verdict::kForward ? XDP_REDIRECT
+                         : verdict == Verdict::kPass  ? XDP_PASS
+                                                      : XDP_DROP;
+    EXPECT_EQ(outcome.action, expected);
+    if (verdict == Verdict::kForward) {
+      // Ethernet padding may stay behind the frame; the header says where the payload ends.
+      native.resize(std::min(native.size(), outcome.frame.size()));
+      EXPECT_EQ(outcome.frame, native);
+    }
+    for (unsigned i = 0; i < ERAR_COUNTERS; i++)
+      EXPECT_EQ(counter(static_cast<erar_counter>(i)),
+                native_->counter(static_cast<erar_counter>(i)))
+          << Device::counter_name(i);
+    return outcome.frame;
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<sim::MemoryRank> native_;
+};
+
+class ProgRunOnFixtures : public ProgRun, public testing::WithParamInterface<FrameFixture> {};
+
+TEST_P(ProgRunOnFixtures, DoesWhatTheNativeStepDoes) {
+  Frame frame = tests::fixture_frame();
+  GetParam().change(frame);
+  expect_same(frame);
+  EXPECT_EQ(counter(GetParam().counter), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, ProgRunOnFixtures, testing::ValuesIn(tests::frame_fixtures()),
+                         [](const auto& fixture) { return fixture.param.name; });
+
+TEST_F(ProgRun, AddsThisRanksShareToEveryByteWithCarries) {
+  const Frame sent = expect_same(tests::fixture_frame());
+  ASSERT_EQ(sent.size(), 64U + 1408U);
+  for (std::uint32_t word = 0; word < 1408 / 8; word++) {
+    std::uint64_t theirs = 0, ours = 0, sum = 0;
+    for (std::uint32_t byte = 0; byte < 8; byte++) {
+      theirs |= std::uint64_t{static_cast<std::uint8_t>(8 * word + byte + 3)} << (8 * byte);
+      ours |= std::uint64_t{tests::fixture_share(0, 8 * word + byte)} << (8 * byte);
+    }
+    std::memcpy(&sum, sent.data() + 64 + 8 * std::size_t{word}, 8);
+    ASSERT_EQ(sum, theirs + ours) << "word " << word;
+  }
+}
+
+TEST_F(ProgRun, EveryWayToCombineMatchesTheNativeLoop) {
+  for (const std::uint32_t combine : {ERAR_ADD_WORDS, ERAR_ADD_LANES32, ERAR_MAX_LANES16}) {
+    SCOPED_TRACE(testing::Message() << "combine " << combine);
+    open_device(combine);
+    expect_same(tests::fixture_frame());
+  }
+}
+
+TEST_F(ProgRun, KickFramesStartTheOwnBlockAndThenHaveNothingToDo) {
+  Frame kick(64 + 1408);
+  const auto config = native_->config();
+  erar_write_kick(reinterpret_cast<erar_frame*>(kick.data()), &config,
+                  tests::fixture_start().number);
+  for (int i = 0; i < 2; i++) {
+    const Frame sent = expect_same(kick, true);
+    const auto* header = reinterpret_cast<const erar_frame*>(sent.data());
+    EXPECT_EQ(ERAR_BE32(header->segment), 2U + i);
+    EXPECT_EQ(std::memcmp(sent.data() + 64, device_->arena().data() + 1408 * (2 + i), 1408), 0);
+  }
+  expect_same(kick, true);
+  EXPECT_EQ(counter(ERAR_COUNT_RETIRED), 1U);
+}
+
+TEST_F(ProgRun, TheLastReceiverStoresAndRecyclesIntoItsOwnBlock) {
+  // Block 3 ends at rank 1 after six links.
+  Frame frame = tests::fixture_frame();
+  auto* header = reinterpret_cast<erar_frame*>(frame.data());
+  header->type = ERAR_ALL_GATHER;
+  header->hop = 6;
+  header->block = ERAR_BE16(3);
+  header->segment = ERAR_BE32(7);
+  const Frame sent = expect_same(frame);
+  EXPECT_EQ(counter(ERAR_COUNT_RECYCLED), 1U);
+  EXPECT_EQ(std::memcmp(device_->arena().data() + 7 * 1408, frame.data() + 64, 1408), 0);
+  EXPECT_EQ(ERAR_BE16(reinterpret_cast<const erar_frame*>(sent.data())->block), 1);
+}
+
+}  // namespace
+}  // namespace erar

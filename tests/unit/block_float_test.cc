@@ -1,0 +1,466 @@
+// Block floating point against an exact oracle, on every instruction set the CPU has.
+//
+// The oracle scales in long double: its 64-bit mantissa and 15-bit exponent hold every value, lane
+// and sum here exactly, so each lane and each result is compared bit for bit. ERAR_SEED replays a
+// run.
+#include "core/numeric/block_float.h"
+
+#include <gtest/gtest.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace erar::numeric {
+namespace {
+
+constexpr std::array<std::size_t, 9> kCounts = {0, 1, 15, 16, 17, 1023, 1024, 1025, 5000};
+constexpr std::array<unsigned, 10> kRankCounts = {1, 2, 3, 4, 5, 8, 17, 33, 63, 64};
+
+using Values = std::vector<float>;
+using Lanes = std::vector<std::uint32_t>;
+using Exponents = std::vector<Exponent>;
+using Random = std::mt19937_64;
+
+unsigned guard_bits_of(unsigned ranks) {
+  unsigned guard = 0;
+  while ((1U << guard) < ranks) ++guard;
+  return guard;
+}
+
+int scale_of(Exponent exponent, unsigned ranks) {
+  return 157 - static_cast<int>(guard_bits_of(ranks)) - exponent;
+}
+
+// Written from the definition, not from bits.
+Exponent oracle_exponent(std::span<const float> block) {
+  float largest = 0;
+  for (const float value : block) {
+    if (!std::isfinite(value)) return kNotFinite;
+    largest = std::max(largest, std::fabs(value));
+  }
+  if (largest == 0) return 0;
+  return static_cast<Exponent>(std::max(std::ilogb(largest) + 127, 1));
+}
+
+std::uint32_t oracle_lane(float value, Exponent exponent, unsigned ranks) {
+  const std::int64_t bias = std::int64_t{1} << (31 - guard_bits_of(ranks));
+  if (exponent == 0) return static_cast<std::uint32_t>(bias);
+  const long double scaled = std::ldexp(static_cast<long double>(value), scale_of(exponent, ranks));
+  return static_cast<std::uint32_t>(std::llrint(scaled) + bias);
+}
+
+float oracle_value(std::uint64_t sum, Exponent exponent, unsigned ranks) {
+  const std::int64_t bias = std::int64_t{1} << (31 - guard_bits_of(ranks));
+  const auto signed_sum = static_cast<std::int64_t>(sum) - static_cast<std::int64_t>(ranks) * bias;
+  if (signed_sum == 0) return 0.0F;
+  return static_cast<float>(
+      std::ldexp(static_cast<long double>(signed_sum), -scale_of(exponent, ranks)));
+}
+
+// Values of one kind; each kind is a case that once was, or could be, handled wrongly.
+struct Pattern {
+  const char* name;
+  std::function<float(Random&)> draw;
+};
+
+float from_bits(std::uint64_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
+
+// Any finite value, all exponents equally likely.
+float any_finite(Random& random) {
+  const std::uint64_t bits = random();
+  return from_bits((bits & 0x807fffff) | ((bits >> 32) % 255) << 23);
+}
+
+float random_sign(float magnitude, Random& random) {
+  return (random() & 1) != 0 ? -magnitude : magnitude;
+}
+
+// Magnitudes around 2^power.
+Pattern around(const char* name, int power) {
+  return {name, [power](Random& random) {
+            std::uniform_real_distribution<double> mantissa(-2, 2);
+            return static_cast<float>(std::ldexp(mantissa(random), power));
+          }};
+}
+
+std::vector<Pattern> patterns() {
+  return {
+      {"gradients",
+       [](Random& random) { return std::normal_distribution<float>(0.0F, 1e-3F)(random); }},
+      {"zeros", [](Random& random) { return random_sign(0.0F, random); }},
+      {"any finite", any_finite},
+      {"denormals", [](Random& random) { return from_bits(random() & 0x807fffff); }},
+      {"few denormal bits", [](Random& random) { return from_bits(random() & 0x80000007); }},
+      {"FLT_MAX", [](Random&) { return FLT_MAX; }},
+      {"+-FLT_MAX", [](Random& random) { return random_sign(FLT_MAX, random); }},
+      {"1e-38", [](Random& random) { return random_sign(1e-38F, random); }},
+      {"3e38", [](Random& random) { return random_sign(3e38F, random); }},
+      {"sparse", [](Random& random) { return random() % 8 == 0 ? any_finite(random) : 0.0F; }},
+      // On both sides of where the exact path begins and ends: exponents 26 to 32.
+      around("2^-102", -102),
+      around("2^-99", -99),
+      around("2^-96", -96),
+      around("2^-95", -95),
+      around("2^-94", -94),
+      around("2^-126", -126),
+  };
+}
+
+Values draw(const Pattern& pattern, std::size_t count, Random& random) {
+  Values values(count);
+  for (float& value : values) value = pattern.draw(random);
+  return values;
+}
+
+Exponents exponents_of(std::span<const float> values) {
+  Exponents exponents(exponent_count(values.size()));
+  block_exponents(values, exponents);
+  return exponents;
+}
+
+// What the ring agrees on.
+Exponents agreed_exponents(const std::vector<Values>& ranks) {
+  Exponents agreed = exponents_of(ranks.front());
+  for (const Values& values : ranks) {
+    const Exponents own = exponents_of(values);
+    for (std::size_t i = 0; i < own.size(); ++i) agreed[i] = std::max(agreed[i], own[i]);
+  }
+  return agreed;
+}
+
+Lanes lanes_of(std::span<const float> values, const Exponents& exponents, unsigned ranks) {
+  Lanes lanes(values.size());
+  quantise(values, exponents, ranks, lanes.data());
+  return lanes;
+}
+
+Values values_of(const Lanes& lanes, const Exponents& exponents, unsigned ranks,
+                 Destination destination = Destination::kCache) {
+  Values values(lanes.size());
+  dequantise(lanes.data(), exponents, ranks, values, destination);
+  return values;
+}
+
+// As the kernel adds: two lanes in a 64-bit word.
+void add_words(Lanes& sum, const Lanes& own) {
+  std::size_t i = 0;
+  for (; i + 2 <= sum.size(); i += 2) {
+    std::uint64_t word = 0;
+    std::uint64_t own_word = 0;
+    std::memcpy(&word, &sum[i], sizeof word);
+    std::memcpy(&own_word, &own[i], sizeof own_word);
+    word += own_word;
+    std::memcpy(&sum[i], &word, sizeof word);
+  }
+  for (; i < sum.size(); ++i) sum[i] += own[i];
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+// Every test runs once per instruction set.
+class BlockFloatTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!force_instruction_set(GetParam())) GTEST_SKIP() << "the CPU lacks " << GetParam();
+    ASSERT_STREQ(instruction_set(), GetParam());
+    const char* given = std::getenv("ERAR_SEED");
+    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
+                                                : (std::uint64_t{std::random_device()()});
+    std::cout << "ERAR_SEED=" << seed << '\n';
+    random_.seed(seed);
+  }
+  void TearDown() override { restore(); }
+
+  static void restore() {
+    for (const char* name : {"avx512", "avx2", "sse2"}) {
+      if (force_instruction_set(name)) return;
+    }
+  }
+
+  Random random_;
+};
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, BlockFloatTest, testing::Values("avx512", "avx2", "sse2"),
+                         [](const auto& set) { return std::string(set.param); });
+
+// One reduction of `ranks` buffers, every step compared with the oracle.
+void check_reduction(const std::vector<Values>& inputs) {
+  const auto ranks = static_cast<unsigned>(inputs.size());
+  const std::size_t count = inputs.front().size();
+  const Exponents exponents = agreed_exponents(inputs);
+  std::vector<std::uint64_t> wide_sum(count);
+  std::vector<long double> exact_sum(count);
+  Lanes sum(count);
+  for (const Values& values : inputs) {
+    const Lanes lanes = lanes_of(values, exponents, ranks);
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(lanes[i], oracle_lane(values[i], exponents[i / kExponentBlock], ranks))
+          << "element " << i << " = " << values[i];
+      wide_sum[i] += lanes[i];
+      exact_sum[i] += static_cast<long double>(values[i]);
+    }
+    add_words(sum, lanes);
+  }
+  const Values results = values_of(sum, exponents, ranks);
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_EQ(wide_sum[i], sum[i]) << "lane " << i << " carried";
+    const Exponent exponent = exponents[i / kExponentBlock];
+    const float expected = oracle_value(wide_sum[i], exponent, ranks);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(results[i]), std::bit_cast<std::uint32_t>(expected))
+        << "element " << i << ": " << results[i] << " instead of " << expected;
+    if (!std::isfinite(expected)) {
+      ASSERT_GT(std::fabs(exact_sum[i]), static_cast<long double>(FLT_MAX) * 0.9999L);
+      continue;
+    }
+    const long double step = exponent == 0 ? 0 : std::ldexp(1.0L, -scale_of(exponent, ranks));
+    // Half a unit in the last place of the result; 2^-60 for the oracle's own summation.
+    const long double rounding =
+        std::max(std::ldexp(std::fabs(exact_sum[i]), -24) * 1.0001L, std::ldexp(1.0L, -150));
+    const long double bound = ranks / 2.0L * step + rounding + std::ldexp(step, -20);
+    ASSERT_TRUE(std::fabs(results[i] - exact_sum[i]) <= bound)
+        << "element " << i << ": " << results[i] << " for " << exact_sum[i];
+  }
+}
+
+TEST_P(BlockFloatTest, MatchesOracleForEveryCount) {
+  for (const Pattern& pattern : patterns()) {
+    for (const std::size_t count : kCounts) {
+      for (const unsigned ranks : {1U, 3U, 4U}) {
+        SCOPED_TRACE(testing::Message() << pattern.name << ", " << count << " x " << ranks);
+        std::vector<Values> inputs(ranks);
+        for (Values& values : inputs) values = draw(pattern, count, random_);
+        ASSERT_NO_FATAL_FAILURE(check_reduction(inputs));
+      }
+    }
+  }
+}
+
+TEST_P(BlockFloatTest, MatchesOracleForManyRanks) {
+  for (const Pattern& pattern : patterns()) {
+    for (const unsigned ranks : kRankCounts) {
+      SCOPED_TRACE(testing::Message() << pattern.name << " x " << ranks);
+      std::vector<Values> inputs(ranks);
+      for (Values& values : inputs) values = draw(pattern, 67, random_);
+      ASSERT_NO_FATAL_FAILURE(check_reduction(inputs));
+    }
+  }
+}
+
+// Ranks of one ring whose magnitudes differ: most of them must quantise far below their own scale.
+TEST_P(BlockFloatTest, MatchesOracleForUnlikeRanks) {
+  const std::vector<Pattern> kinds = patterns();
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Values> inputs(1 + random_() % 8);
+    for (Values& values : inputs) values = draw(kinds[random_() % kinds.size()], 1040, random_);
+    ASSERT_NO_FATAL_FAILURE(check_reduction(inputs));
+  }
+}
+
+TEST_P(BlockFloatTest, WorstCaseNeverCarries) {
+  for (unsigned ranks = 1; ranks <= 64; ++ranks) {
+    for (std::uint32_t exponent = 1; exponent <= 254; ++exponent) {
+      const float largest = from_bits(exponent << 23 | 0x7fffff);
+      const Values values = {largest, -largest, largest, largest, -largest};
+      const Exponents exponents = exponents_of(values);
+      ASSERT_EQ(exponents.front(), exponent);
+      const Lanes lanes = lanes_of(values, exponents, ranks);
+      Lanes sum(lanes.size());
+      for (unsigned rank = 0; rank < ranks; ++rank) add_words(sum, lanes);
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        ASSERT_LT(std::uint64_t{lanes[i]} * ranks, std::uint64_t{1} << 32) << ranks;
+        ASSERT_EQ(sum[i], lanes[i] * ranks) << ranks;
+      }
+      const Values results = values_of(sum, exponents, ranks);
+      ASSERT_EQ(results[0], static_cast<float>(static_cast<long double>(largest) * ranks));
+      ASSERT_EQ(results[1], -results[0]);
+    }
+  }
+}
+
+// Where flushing a denormal to zero, or rounding twice, would show: each exponent with the smallest
+// values that still count, and with sums about to lose bits.
+TEST_P(BlockFloatTest, SmallestValuesUnderEveryExponent) {
+  const Values values = {from_bits(1),        from_bits(0x80000001), from_bits(0x400000),
+                         from_bits(0x400001), from_bits(0x7fffff),   from_bits(0x800000),
+                         from_bits(0x800001)};
+  const std::array<std::int32_t, 10> sums = {
+      0, 1, -1, 3, -64, 65, (1 << 24) + 1, -(1 << 25) - 3, 0x1fffffff, -191};
+  for (const unsigned ranks : kRankCounts) {
+    const std::uint32_t bias = ranks << (31 - guard_bits_of(ranks));
+    for (std::uint32_t exponent = 1; exponent <= 254; ++exponent) {
+      const Exponents exponents = {static_cast<Exponent>(exponent)};
+      const Lanes lanes = lanes_of(values, exponents, ranks);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(lanes[i], oracle_lane(values[i], exponents[0], ranks)) << exponent << ' ' << i;
+      }
+      Lanes summed;
+      for (const std::int32_t sum : sums) summed.push_back(bias + static_cast<std::uint32_t>(sum));
+      const Values results = values_of(summed, exponents, ranks);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        ASSERT_EQ(results[i], oracle_value(summed[i], exponents[0], ranks)) << exponent << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST_P(BlockFloatTest, OverflowIsInfinity) {
+  const Values values = {FLT_MAX, -FLT_MAX, 1.0F};
+  const Exponents exponents = exponents_of(values);
+  Lanes sum = lanes_of(values, exponents, 2);
+  add_words(sum, lanes_of(values, exponents, 2));
+  const Values results = values_of(sum, exponents, 2);
+  EXPECT_EQ(results[0], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(results[1], -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(results[2], 0.0F);
+}
+
+TEST_P(BlockFloatTest, AnyOrderOfRanksGivesTheSameBits) {
+  constexpr unsigned kRanks = 7;
+  std::vector<Values> inputs(kRanks);
+  for (Values& values : inputs) values = draw({"any", any_finite}, 2500, random_);
+  const Exponents exponents = agreed_exponents(inputs);
+  std::array<unsigned, kRanks> order{};
+  std::iota(order.begin(), order.end(), 0U);
+  Values first;
+  for (int round = 0; round < 20; ++round) {
+    Lanes sum(2500);
+    for (const unsigned rank : order) add_words(sum, lanes_of(inputs[rank], exponents, kRanks));
+    const Values results = values_of(sum, exponents, kRanks);
+    if (round == 0) first = results;
+    ASSERT_TRUE(same_bits(first, results));
+    std::shuffle(order.begin(), order.end(), random_);
+  }
+}
+
+TEST_P(BlockFloatTest, ExponentsMatchOracle) {
+  for (const Pattern& pattern : patterns()) {
+    for (const std::size_t count : kCounts) {
+      const Values values = draw(pattern, count, random_);
+      const Exponents exponents = exponents_of(values);
+      for (std::size_t i = 0; i < exponents.size(); ++i) {
+        const std::size_t first = i * kExponentBlock;
+        const auto block =
+            std::span(values).subspan(first, std::min(kExponentBlock, count - first));
+        ASSERT_EQ(exponents[i], oracle_exponent(block)) << pattern.name << " block " << i;
+      }
+    }
+  }
+}
+
+TEST_P(BlockFloatTest, FindsNotFiniteAtEveryPosition) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::array<float, 4> intruders = {kInfinity, -kInfinity, from_bits(0x7fc00000),
+                                          from_bits(0xff800001)};
+  Values values(kExponentBlock + 77, FLT_MAX);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (const float intruder : intruders) {
+      // Copied as bits, since a signalling NaN does not survive every assignment.
+      std::memcpy(&values[i], &intruder, sizeof intruder);
+      const Exponents exponents = exponents_of(values);
+      ASSERT_EQ(exponents[0], i < kExponentBlock ? kNotFinite : 254) << i;
+      ASSERT_EQ(exponents[1], i < kExponentBlock ? 254 : kNotFinite) << i;
+    }
+    values[i] = FLT_MAX;
+  }
+}
+
+TEST_P(BlockFloatTest, InstructionSetsAgree) {
+  for (const Pattern& pattern : patterns()) {
+    for (const unsigned ranks : kRankCounts) {
+      const Values values = draw(pattern, 5000, random_);
+      Lanes any_lanes(5000);
+      for (std::uint32_t& lane : any_lanes) lane = static_cast<std::uint32_t>(random_());
+      ASSERT_TRUE(force_instruction_set(GetParam()));
+      const Exponents exponents = exponents_of(values);
+      const Lanes lanes = lanes_of(values, exponents, ranks);
+      const Values results = values_of(any_lanes, exponents, ranks);
+      const Values to_memory = values_of(any_lanes, exponents, ranks, Destination::kMemory);
+      ASSERT_TRUE(force_instruction_set("sse2"));
+      ASSERT_TRUE(same_bits(exponents, exponents_of(values))) << pattern.name;
+      ASSERT_TRUE(same_bits(lanes, lanes_of(values, exponents, ranks))) << pattern.name;
+      ASSERT_TRUE(same_bits(results, values_of(any_lanes, exponents, ranks))) << pattern.name;
+      ASSERT_TRUE(same_bits(results, to_memory)) << pattern.name;
+    }
+  }
+}
+
+// Any alignment, in place or not, to cache or memory, and nothing beyond the buffer is touched.
+TEST_P(BlockFloatTest, UnalignedAndInPlace) {
+  constexpr std::size_t kMargin = 20;
+  for (const std::size_t count : kCounts) {
+    const Values values = draw({"any", any_finite}, count, random_);
+    const Exponents exponents = exponents_of(values);
+    const Lanes lanes = lanes_of(values, exponents, 1);
+    const Values results = values_of(lanes, exponents, 1);
+    for (std::size_t offset = 0; offset < 17; ++offset) {
+      for (const Destination destination : {Destination::kCache, Destination::kMemory}) {
+        Values buffer(count + offset + kMargin, 42.0F);
+        std::copy(values.begin(), values.end(),
+                  buffer.begin() + static_cast<std::ptrdiff_t>(offset));
+        const std::span<float> inside(buffer.data() + offset, count);
+        auto* in_place = reinterpret_cast<std::uint32_t*>(inside.data());
+        ASSERT_EQ(exponents_of(inside), exponents);
+        quantise(inside, exponents, 1, in_place);
+        ASSERT_TRUE(count == 0 || std::memcmp(in_place, lanes.data(), count * 4) == 0);
+        dequantise(in_place, exponents, 1, inside, destination);
+        ASSERT_TRUE(count == 0 || std::memcmp(inside.data(), results.data(), count * 4) == 0);
+        std::fill(inside.begin(), inside.end(), 0.0F);
+        dequantise(lanes.data(), exponents, 1, inside, destination);
+        ASSERT_TRUE(count == 0 || std::memcmp(inside.data(), results.data(), count * 4) == 0);
+        const auto outside = [](float value) { return value == 42.0F; };
+        ASSERT_TRUE(std::all_of(buffer.data(), inside.data(), outside));
+        ASSERT_TRUE(std::all_of(inside.data() + count, buffer.data() + buffer.size(), outside));
+      }
+    }
+  }
+}
+
+// Flush to zero, denormals are zero, rounding towards +infinity: a caller may have set any of them.
+TEST_P(BlockFloatTest, CallersFloatingPointModeDoesNotMatter) {
+  for (const Pattern& pattern : patterns()) {
+    const Values values = draw(pattern, 1100, random_);
+    const Exponents exponents = exponents_of(values);
+    const Lanes lanes = lanes_of(values, exponents, 4);
+    const Values results = values_of(lanes, exponents, 4);
+    const unsigned before = _mm_getcsr();
+    constexpr unsigned kFlushingUpwards = 0xdfc0;
+    _mm_setcsr(kFlushingUpwards);
+    const Exponents exponents_there = exponents_of(values);
+    const Lanes lanes_there = lanes_of(values, exponents, 4);
+    const Values results_there = values_of(lanes, exponents, 4);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    ASSERT_EQ(after, kFlushingUpwards);
+    ASSERT_EQ(exponents_there, exponents) << pattern.name;
+    ASSERT_TRUE(same_bits(lanes_there, lanes)) << pattern.name;
+    ASSERT_TRUE(same_bits(results_there, results)) << pattern.name;
+  }
+}
+
+TEST(BlockFloatInstructionSet, RefusesAnUnknownOne) {
+  const std::string before = instruction_set();
+  EXPECT_FALSE(force_instruction_set("mmx"));
+  EXPECT_EQ(before, instruction_set());
+}
+
+}  // namespace
+}  // namespace erar::numeric

@@ -1,0 +1,266 @@
+// The measuring loop on a backend of shared memory: what it verifies, and how it ends when a rank
+// fails.
+#include "experiments/bench/rank_loop.h"
+
+#include "core/clock.h"
+#include "experiments/bench/shared_region.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <cmath>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace erar::bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What is done to one rank's result or operation; called with the number of operations before it.
+struct Sabotage {
+  unsigned rank = 0;
+  std::function<void(std::uint64_t operation, std::span<std::uint32_t> output)> on_output;
+  std::function<bool(std::uint64_t operation)> fails;
+};
+
+// Ranks are threads that read each other's buffers.
+struct Group {
+  explicit Group(unsigned ranks) : inputs(ranks), meeting(ranks) {}
+  std::vector<const void*> inputs;
+  std::barrier<> meeting;
+  Sabotage sabotage;
+};
+
+class SharedMemoryBackend : public Backend {
+ public:
+  SharedMemoryBackend(Group& group, unsigned rank) : group_(group), rank_(rank) {}
+
+  Result<std::span<std::byte>> allocate(std::size_t bytes) override {
+    memory_.push_back(std::make_unique<std::byte[]>(bytes));
+    return std::span<std::byte>(memory_.back().get(), bytes);
+  }
+
+  Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
+                         ReduceOp) override {
+    const std::uint64_t operation = operations_++;
+    group_.inputs[rank_] = input;
+    group_.meeting.arrive_and_wait();
+    std::vector<std::uint32_t> sum(count);
+    for (const void* other : group_.inputs) add(other, type, sum);
+    group_.meeting.arrive_and_wait();  // in place: nobody writes before all have read
+    std::memcpy(output, sum.data(), count * 4);
+    const Sabotage& sabotage = group_.sabotage;
+    if (sabotage.rank != rank_) return {};
+    if (sabotage.on_output) {
+      sabotage.on_output(operation, {static_cast<std::uint32_t*>(output), count});
+    }
+    if (sabotage.fails && sabotage.fails(operation)) return refusal("sabotaged");
+    return {};
+  }
+
+  std::vector<std::pair<std::string, std::uint64_t>> counters() override {
+    return {{"operations", operations_}};
+  }
+
+ private:
+  static void add(const void* values, DataType type, std::vector<std::uint32_t>& sum) {
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      if (type == DataType::kInt32) {
+        sum[i] += static_cast<const std::uint32_t*>(values)[i];
+      } else {
+        const float value = std::bit_cast<float>(sum[i]) + static_cast<const float*>(values)[i];
+        sum[i] = std::bit_cast<std::uint32_t>(value);
+      }
+    }
+  }
+
+  Group& group_;
+  unsigned rank_;
+  std::uint64_t operations_ = 0;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+};
+
+struct Outcome {
+  std::vector<int> status;
+  std::uint64_t wrong = 0;
+  std::vector<std::uint64_t> times;
+  std::string failure;
+  std::uint64_t operations = 0;  // of rank 0
+};
+
+Outcome run(unsigned ranks, const RankPlan& plan, const Sabotage& sabotage = {}) {
+  Group group(ranks);
+  group.sabotage = sabotage;
+  Result<SharedRegion> region = SharedRegion::create(ranks, plan.iters, 20'000'000'000U);
+  const SoftirqMeter softirq = SoftirqMeter::open();
+  Outcome outcome;
+  outcome.status.resize(ranks);
+  std::vector<std::thread> threads;
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      outcome.status[rank] = run_rank(*region, plan, rank, softirq, [&] {
+        return Result<std::unique_ptr<Backend>>(std::make_unique<SharedMemoryBackend>(group, rank));
+      });
+      if (outcome.status[rank] != 0) group.meeting.arrive_and_drop();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (unsigned rank = 0; rank < ranks; ++rank) outcome.wrong += region->slot(rank).wrong;
+  outcome.times.assign(region->times().begin(), region->times().end());
+  outcome.failure = region->failure();
+  outcome.operations = region->slot(0).counters[0].value;
+  return outcome;
+}
+
+RankPlan plan_of(std::size_t bytes, DataType type) {
+  RankPlan plan;
+  plan.bytes = bytes;
+  plan.type = type;
+  plan.iters = 40;
+  plan.warmup = 3;
+  return plan;
+}
+
+TEST(RankLoop, ChainLengths) {
+  RankPlan plan = plan_of(0, DataType::kInt32);
+  for (const auto& [bytes, chain] :
+       std::vector<std::pair<std::size_t, std::uint64_t>>{{0, 32},
+                                                          {4, 32},
+                                                          {131072, 32},
+                                                          {262144, 16},
+                                                          {1U << 20U, 4},
+                                                          {4U << 20U, 1},
+                                                          {1U << 26U, 1}}) {
+    plan.bytes = bytes;
+    EXPECT_EQ(chain_length(plan), chain) << bytes;
+  }
+  plan.bytes = 4;
+  plan.iters = 5;
+  EXPECT_EQ(chain_length(plan), 5U);
+  EXPECT_EQ(buffer_count(plan), 12U);  // in and out, with the lead-in
+  plan.registered = plan.in_place = true;
+  EXPECT_EQ(buffer_count(plan), 6U);
+  EXPECT_GE(registered_bytes(plan, 4), 6U * 64U);
+}
+
+TEST(RankLoop, CorrectResultsOfEverySizeTypeAndPlace) {
+  for (const DataType type : {DataType::kInt32, DataType::kFloat32}) {
+    for (const std::size_t bytes : {0U, 4U, 12U, 4100U, 1U << 20U, 5U << 20U}) {
+      for (const bool registered : {false, true}) {
+        RankPlan plan = plan_of(bytes, type);
+        plan.registered = plan.in_place = registered;
+        plan.iters = 6;
+        const Outcome outcome = run(3, plan);
+        EXPECT_EQ(outcome.status, (std::vector<int>{0, 0, 0})) << outcome.failure;
+        EXPECT_EQ(outcome.wrong, 0U) << bytes;
+        for (const std::uint64_t time_ns : outcome.times) EXPECT_GT(time_ns, 0U);
+      }
+    }
+  }
+}
+
+TEST(RankLoop, RunsAsManyOperationsAsAskedFor) {
+  RankPlan plan = plan_of(1024, DataType::kInt32);  // chains of 32
+  const Outcome outcome = run(2, plan);
+  EXPECT_EQ(outcome.times.size(), 40U);
+  EXPECT_EQ(outcome.operations, 3U + 1 + 40 + 2);  // warm-up and its lead-in, 32 + 8 and theirs
+}
+
+TEST(RankLoop, OneWrongElementInOneOperationIsFound) {
+  for (const std::uint64_t bad : {0U, 3U, 20U, 45U}) {  // warm-up, lead-in, first chain, last chain
+    const Sabotage sabotage{1,
+                            [bad](std::uint64_t operation, std::span<std::uint32_t> output) {
+                              if (operation == bad) output[output.size() - 1] ^= 1;
+                            },
+                            {}};
+    EXPECT_EQ(run(2, plan_of(4096, DataType::kInt32), sabotage).wrong, 1U) << bad;
+  }
+}
+
+TEST(RankLoop, NanIsWrong) {
+  const Sabotage sabotage{0,
+                          [](std::uint64_t operation, std::span<std::uint32_t> output) {
+                            if (operation == 9) output[0] = 0x7fc00000;
+                          },
+                          {}};
+  EXPECT_GE(run(2, plan_of(4096, DataType::kFloat32), sabotage).wrong, 1U);
+}
+
+TEST(RankLoop, FloatsThatAreRightButNotTheSameBitsAreWrong) {
+  const Sabotage sabotage{1,
+                          [](std::uint64_t operation, std::span<std::uint32_t> output) {
+                            if (operation == 9) output[7] ^= 1;  // the last bit: within the bound
+                          },
+                          {}};
+  EXPECT_EQ(run(4, plan_of(4096, DataType::kFloat32), sabotage).wrong, 1U);
+}
+
+TEST(RankLoop, AFailingRankEndsAllAndIsNamed) {
+  const Sabotage sabotage{1, {}, [](std::uint64_t operation) { return operation == 45; }};
+  const std::uint64_t start_ns = monotonic_ns();
+  const Outcome outcome = run(3, plan_of(4096, DataType::kInt32), sabotage);
+  EXPECT_EQ(outcome.status, (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(outcome.failure, "rank 1: sabotaged");
+  EXPECT_LT(monotonic_ns() - start_ns, 5'000'000'000U);
+}
+
+TEST(SharedRegion, BarrierHoldsProcessesTogether) {
+  constexpr unsigned kRanks = 4;
+  constexpr std::uint64_t kRounds = 500;
+  Result<SharedRegion> region = SharedRegion::create(kRanks, 0, 20'000'000'000U);
+  ASSERT_TRUE(static_cast<bool>(region));
+  const auto body = [&](unsigned rank) {
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      region->slot(rank).wrong = round;
+      if (!region->barrier()) return 1;
+      for (unsigned other = 0; other < kRanks; ++other) {
+        if (region->slot(other).wrong != round) return 2;
+      }
+      if (!region->barrier()) return 1;
+    }
+    return 0;
+  };
+  std::vector<pid_t> children;
+  for (unsigned rank = 0; rank < kRanks; ++rank) {
+    children.push_back(::fork());
+    if (children.back() == 0) ::_exit(body(rank));
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(SharedRegion, BarrierTimesOutWhenAPeerIsDead) {
+  Result<SharedRegion> region = SharedRegion::create(2, 0, 200'000'000U);
+  ASSERT_TRUE(static_cast<bool>(region));
+  const Result<void> met = region->barrier();
+  ASSERT_FALSE(static_cast<bool>(met));
+  EXPECT_EQ(met.error().code, ETIMEDOUT);
+}
+
+TEST(SharedRegion, FailureWakesWaitersAndTheFirstIsKept) {
+  Result<SharedRegion> region = SharedRegion::create(2, 0, 60'000'000'000U);
+  ASSERT_TRUE(static_cast<bool>(region));
+  const std::uint64_t start_ns = monotonic_ns();
+  std::thread failing([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    region->fail(1, refusal("first"));
+    region->fail(0, refusal("second"));
+  });
+  EXPECT_FALSE(static_cast<bool>(region->barrier()));
+  failing.join();
+  EXPECT_LT(monotonic_ns() - start_ns, 5'000'000'000U);
+  EXPECT_THAT(region->failure(), HasSubstr("rank 1: first"));
+  EXPECT_FALSE(static_cast<bool>(region->barrier())) << "a failed region lets nobody through";
+}
+
+}  // namespace
+}  // namespace erar::bench
