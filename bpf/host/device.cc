@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 
+#include "bpf/host/receive_offload.h"
 #include "core/clock.h"
 #include "core/session/ring_config.h"
 // The skeleton names our structs without defining them: bpf/config.h must come first.
@@ -60,6 +61,7 @@ struct Device::Handles {
   erar_bpf* skeleton = nullptr;
   int link_fd = -1;
   ring_buffer* doorbell = nullptr;
+  ReceiveOffload receive_offload;
 
   ~Handles() {
     ring_buffer__free(doorbell);
@@ -139,6 +141,10 @@ Result<void> Device::map_memory() {
 Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
   const unsigned ifindex = if_nametoindex(endpoint.rx_interface.c_str());
   if (ifindex == 0) return errno_error("find interface", endpoint.rx_interface);
+  if (generic_mode) {
+    auto enabled = handles_->receive_offload.enable(endpoint.rx_interface);
+    if (!enabled) return enabled;
+  }
   LIBBPF_OPTS(bpf_link_create_opts, options,
               .flags = generic_mode ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
   // A link, not a netlink attachment: the kernel detaches the program when the process is gone.

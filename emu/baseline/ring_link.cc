@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <string>
 
@@ -93,7 +94,8 @@ Result<void> wait_for(int fd, short events, std::uint64_t deadline_ns) {
     if (now_ns >= deadline_ns) return Error{ETIMEDOUT, "wait", {}};
     pollfd waiting{fd, events, 0};
     const auto left_ms = (deadline_ns - now_ns) / 1'000'000 + 1;
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<std::uint64_t>(left_ms, 60'000)));
+    const int ready =
+        ::poll(&waiting, 1, static_cast<int>(std::min<std::uint64_t>(left_ms, 60'000)));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return errno_error("poll");
   }
@@ -159,7 +161,8 @@ Result<UniqueFd> accept_predecessor(const UniqueFd& listener, const std::string&
       return fd;
     }
     // A caller that has hung up again, for one, is not our end.
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) return errno_error("accept", peer);
+    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+      return errno_error("accept", peer);
   }
 }
 
@@ -178,13 +181,16 @@ Result<Greeting> receive_greeting(const UniqueFd& fd, const std::string& peer,
     if (!ready) return Error{ready.error().code, "wait for the greeting of", peer};
     const ssize_t got =
         ::recv(fd.get(), reinterpret_cast<char*>(&greeting) + have, sizeof greeting - have, 0);
-    if (got == 0) return Error{ECONNRESET, "no greeting from", peer + ", which closed the connection"};
-    if (got < 0 && errno != EAGAIN && errno != EINTR) return errno_error("receive greeting of", peer);
+    if (got == 0)
+      return Error{ECONNRESET, "no greeting from", peer + ", which closed the connection"};
+    if (got < 0 && errno != EAGAIN && errno != EINTR)
+      return errno_error("receive greeting of", peer);
     if (got > 0) have += static_cast<std::size_t>(got);
   }
   if (greeting.magic != kMagic) return Error{EPROTO, "no eRAR rank greets in place of", peer};
   if (greeting.version != kVersion) {
-    return Error{EPROTO, "version " + std::to_string(greeting.version) + " of the TCP ring spoken by",
+    return Error{EPROTO,
+                 "version " + std::to_string(greeting.version) + " of the TCP ring spoken by",
                  peer + ", not " + std::to_string(kVersion)};
   }
   return greeting;
@@ -192,9 +198,9 @@ Result<Greeting> receive_greeting(const UniqueFd& fd, const std::string& peer,
 
 Result<void> check_neighbour(const Greeting& greeting, unsigned expected, unsigned ranks) {
   if (greeting.rank == expected && greeting.ranks == ranks) return {};
-  return Error{EPROTO, rank_name(greeting.rank) + " of " + std::to_string(greeting.ranks),
-               "greets where " + rank_name(expected) + " of " + std::to_string(ranks) +
-                   " was expected"};
+  return Error{
+      EPROTO, rank_name(greeting.rank) + " of " + std::to_string(greeting.ranks),
+      "greets where " + rank_name(expected) + " of " + std::to_string(ranks) + " was expected"};
 }
 
 // Asks the successor, answers the predecessor, hears the successor's answer: no circle of waiting.
@@ -218,7 +224,8 @@ Result<void> exchange_greetings(const RingLink& link, const RingEndpoint& endpoi
   right = check_neighbour(*answer, after, endpoint.ranks);
   if (!right) return right;
   if (answer->verdict != Verdict::kAccepts) {
-    return Error{EPROTO, rank_name(after), "refuses " + rank_name(endpoint.rank) + " as predecessor"};
+    return Error{EPROTO, rank_name(after),
+                 "refuses " + rank_name(endpoint.rank) + " as predecessor"};
   }
   return {};
 }
@@ -240,7 +247,8 @@ Result<RingLink> open_ring_link(const RingEndpoint& endpoint, const TcpOptions& 
   auto prev = accept_predecessor(*listener, rank_name(before), deadline_ns);
   if (!prev) return prev.error();
   RingLink link{std::move(*prev), std::move(*next)};
-  if (auto greeted = exchange_greetings(link, endpoint, deadline_ns); !greeted) return greeted.error();
+  if (auto greeted = exchange_greetings(link, endpoint, deadline_ns); !greeted)
+    return greeted.error();
   return link;
 }
 

@@ -1,7 +1,7 @@
 // Sum kernels: one plain loop, compiled for AVX-512, AVX2 and the baseline, chosen at run time.
 //
-// Chosen by hand and not by target_clones: those need ifunc, whose resolvers run before the sanitizers
-// that our tests are built with have started.
+// Chosen by hand and not by target_clones: those need ifunc, whose resolvers run before the
+// sanitizers that our tests are built with have started.
 #include "emu/baseline/sum_kernel.h"
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace erar {
 namespace {
 
-// int32 is summed as uint32: the same bits, and wrapping is defined. `ivdep` instead of __restrict as
-// sum may be own: iteration i touches element i only, so vectors are safe either way.
+// int32 is summed as uint32: the same bits, and wrapping is defined. `ivdep` instead of __restrict
+// as sum may be own: iteration i touches element i only, so vectors are safe either way.
 template <class T>
 [[gnu::always_inline]] inline void sum_loop(void* sum, const void* own, const void* arrived,
                                             std::size_t count) {

@@ -41,7 +41,8 @@ constexpr OptionRow kOptions[] = {
      "576 to 65535; native erar to 3506 (default 3498, or the fabric's)"},
     {"--offloads", &BenchArguments::offloads,
      "on or off: TSO, GSO, GRO (default on, or the fabric's)"},
-    {"--queues", &BenchArguments::queues, "Queues of each veth, 1 to 64 (default one per CPU)"},
+    {"--queues", &BenchArguments::queues,
+     "Queues of each veth, 1 to 64; 0: one per CPU, at most 8 (default 0)"},
     {"--sizes", &BenchArguments::sizes,
      "Bytes: list of sizes and ranges first:last[:factor], K M G 1024-based, factor 4 if not "
      "given"},

@@ -110,7 +110,7 @@ void read_fabric(const BenchArguments& arguments, Reader& reader, BenchOptions& 
   }
   options.ranks = reader.optional_number("--ranks", arguments.ranks, 2, 64);
   options.mtu = reader.optional_number("--mtu", arguments.mtu, 576, 65535);
-  options.queues = reader.optional_number("--queues", arguments.queues, 1, 64);
+  options.queues = reader.optional_number("--queues", arguments.queues, 0, 64);
   if (!arguments.offloads.empty()) {
     options.offloads = reader.choice("--offloads", arguments.offloads, "off", "on");
   }

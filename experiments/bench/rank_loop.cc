@@ -36,7 +36,7 @@ struct Buffers {
 };
 
 Result<std::span<std::byte>> take_buffer(Backend& backend, const RankPlan& plan, Buffers& buffers) {
-  const std::size_t bytes = std::max<std::size_t>(plan.bytes, 64);
+  const std::size_t bytes = std::max(plan.bytes, size_of(plan.type));  // never none at all
   if (plan.registered) {
     Result<std::span<std::byte>> memory = backend.allocate(bytes);
     if (!memory) return memory.error();

@@ -3,8 +3,8 @@
 
 Usage: include_arrows.py [ROOT]. Prints one line per wrong include; exit code 1 if there is any.
 
-A quoted include is looked up beside the including file, then from the root. <...> is a package or the
-system, unless a file of ours has that path: <bpf/libbpf.h> is libbpf's, not our bpf/.
+A quoted include is looked up beside the including file, then from the root. <...> is a package or
+the system, unless a file of ours has that path: <bpf/libbpf.h> is libbpf's, not our bpf/.
 """
 import pathlib
 import re

@@ -13,7 +13,7 @@ FOLDERS = ("core", "bpf", "emu", "sim", "workloads", "experiments", "tests")
 
 
 class LintTest(unittest.TestCase):
-    """What the copied tree itself breaks is not of interest here, only what is said of the plant."""
+    """What the copied tree itself breaks is of no interest here, only what is said of the plant."""
 
     @classmethod
     def setUpClass(cls):

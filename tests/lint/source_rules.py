@@ -3,9 +3,9 @@
 
 Usage: source_rules.py [ROOT]. Prints one line per finding; exit code 1 if there is any.
 
-Sources (.h .cc .c .py .sh) say their purpose in the first line, after a shebang or an SPDX line; they
-have at most 500 lines, no tab indentation and nothing marked as still to be done. Every text file
-ends with a newline.
+Sources (.h .cc .c .py .sh) say their purpose in the first line, after a shebang or an SPDX line;
+they have at most 500 lines, no tab indentation and nothing marked as still to be done. Every text
+file ends with a newline.
 """
 import os
 import pathlib

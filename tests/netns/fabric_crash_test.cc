@@ -103,9 +103,8 @@ TEST(FabricCrash, OwnedFabricIsLeftAlone) {
   ASSERT_TRUE(fabric);
   // Another process may neither take its name nor reclaim it.
   EXPECT_EQ(wait_for(fork_child([&] { return Fabric::up(owned).error().code; })), EEXIST);
-  EXPECT_EQ(wait_for(fork_child(
-                [] { return Fabric::up(make_spec("other", FabricKind::kRing, 2)) ? 0 : 1; })),
-            0);
+  const FabricSpec other = make_spec("other", FabricKind::kRing, 2);
+  EXPECT_EQ(wait_for(fork_child([&] { return Fabric::up(other) ? 0 : 1; })), 0);
   EXPECT_TRUE(test::ping_all_pairs(*fabric));
 }
 

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{&BenchArguments::mtu, "65536", "--mtu", "576 to 65535"},
                       Refusal{&BenchArguments::mtu, "3507", "--mtu", "3506"},
                       Refusal{&BenchArguments::offloads, "yes", "--offloads", "on"},
-                      Refusal{&BenchArguments::queues, "0", "--queues", "1 to 64"},
+                      Refusal{&BenchArguments::queues, "65", "--queues", "0 to 64"},
                       Refusal{&BenchArguments::backends, "mpi", "--backends", "erar"},
                       Refusal{&BenchArguments::backends, "tcp,tcp", "--backends", "twice"},
                       Refusal{&BenchArguments::backends, "", "--backends", "tcp"},

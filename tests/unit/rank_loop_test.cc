@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <barrier>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <thread>
@@ -54,7 +56,7 @@ class SharedMemoryBackend : public Backend {
     std::vector<std::uint32_t> sum(count);
     for (const void* other : group_.inputs) add(other, type, sum);
     group_.meeting.arrive_and_wait();  // in place: nobody writes before all have read
-    std::memcpy(output, sum.data(), count * 4);
+    std::copy(sum.begin(), sum.end(), static_cast<std::uint32_t*>(output));
     const Sabotage& sabotage = group_.sabotage;
     if (sabotage.rank != rank_) return {};
     if (sabotage.on_output) {

@@ -1,0 +1,130 @@
+// Receiving from the predecessor: header, then data to be summed by way of a stage, then data in
+// place.
+#include "emu/baseline/ring_receiver.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/backend.h"
+
+namespace erar {
+namespace {
+
+// Small enough that what the kernel copied into it is still in the core's cache when it is summed.
+constexpr std::size_t kStageBytes = 256 << 10;
+constexpr std::size_t kReceiveBytes = 1 << 20;
+
+std::string text_of(const OperationHeader& header) {
+  const bool known = header.type <= static_cast<std::uint32_t>(DataType::kFloat32);
+  const std::string type = known ? name_of(static_cast<DataType>(header.type))
+                                 : "elements of type " + std::to_string(header.type);
+  const std::string op = header.op == static_cast<std::uint32_t>(ReduceOp::kSum)
+                             ? name_of(ReduceOp::kSum)
+                             : "operation " + std::to_string(header.op);
+  return op + " of " + std::to_string(header.count) + " " + type + " as allreduce number " +
+         std::to_string(header.sequence);
+}
+
+}  // namespace
+
+RingReceiver::RingReceiver(const UniqueFd& socket, std::string peer)
+    : socket_(socket), peer_(std::move(peer)), stage_(kStageBytes) {}
+
+void RingReceiver::start(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,
+                         std::size_t element_bytes) {
+  plan_ = &plan;
+  expected_ = header;
+  kernel_ = kernel;
+  element_bytes_ = element_bytes;
+  total_ = sizeof header_ + plan.sum_bytes + plan.receive_bytes;
+  received_ = header_received_ = staged_ = 0;
+  sum_at_ = receive_at_ = {};
+}
+
+// Never more than this operation's bytes: the predecessor may be in the next one already.
+std::size_t RingReceiver::collect(std::array<iovec, kMaxParts>& parts) {
+  std::size_t used = 0;
+  if (header_received_ < sizeof header_) {
+    auto* header = reinterpret_cast<char*>(&header_);
+    parts[used++] = {header + header_received_, sizeof header_ - header_received_};
+  }
+  const std::size_t data = received_ - header_received_;
+  if (data < plan_->sum_bytes) {
+    parts[used++] = {stage_.data() + staged_,
+                     std::min(plan_->sum_bytes - data, stage_.size() - staged_)};
+    return used;
+  }
+  std::size_t left = std::min(plan_->sum_bytes + plan_->receive_bytes - data, kReceiveBytes);
+  for (SegmentCursor at = receive_at_; left > 0 && used < kMaxParts; at = {at.segment + 1, 0}) {
+    const auto segment = plan_->receive[at.segment].subspan(at.offset);
+    const std::size_t bytes = std::min(segment.size(), left);
+    parts[used++] = {segment.data(), bytes};
+    left -= bytes;
+  }
+  return used;
+}
+
+Result<bool> RingReceiver::try_receive() {
+  ++calls_;
+  std::array<iovec, kMaxParts> parts;
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = collect(parts);
+  const ssize_t done = ::recvmsg(socket_.get(), &message, 0);
+  if (done < 0) {
+    if (errno != EAGAIN && errno != EINTR) return errno_error("receive from", peer_);
+    return false;
+  }
+  if (done == 0) return Error{ECONNRESET, "receive from", peer_ + ", which closed the connection"};
+  if (auto taken = take(static_cast<std::size_t>(done)); !taken) return taken.error();
+  return true;
+}
+
+Result<void> RingReceiver::take(std::size_t bytes) {
+  bytes_received_ += bytes;
+  received_ += bytes;
+  if (header_received_ < sizeof header_) {
+    const std::size_t of_header = std::min(bytes, sizeof header_ - header_received_);
+    header_received_ += of_header;
+    bytes -= of_header;
+    if (header_received_ < sizeof header_) return {};
+    if (auto checked = check_header(); !checked) return checked;
+  }
+  const std::size_t before = received_ - header_received_ - bytes;
+  if (before < plan_->sum_bytes) {
+    staged_ += bytes;
+    sum_staged();
+  } else {
+    receive_at_.advance(plan_->receive, bytes);
+  }
+  return {};
+}
+
+// Sums the whole elements of the stage. The first bytes of one that the socket split stay, at its
+// front.
+void RingReceiver::sum_staged() {
+  const std::size_t whole = staged_ - staged_ % element_bytes_;
+  for (std::size_t done = 0; done < whole;) {
+    const SumSegment& segment = plan_->sum[sum_at_.segment];
+    const std::size_t bytes = std::min(whole - done, segment.bytes - sum_at_.offset);
+    kernel_(segment.sum + sum_at_.offset, segment.own + sum_at_.offset, stage_.data() + done,
+            bytes / element_bytes_);
+    done += bytes;
+    sum_at_.advance(plan_->sum, bytes);
+  }
+  staged_ -= whole;
+  if (whole > 0) std::memmove(stage_.data(), stage_.data() + whole, staged_);
+}
+
+Result<void> RingReceiver::check_header() const {
+  if (header_ == expected_) return {};
+  if (header_.magic != expected_.magic) return Error{EPROTO, "no allreduce header from", peer_};
+  return Error{EPROTO, peer_ + " calls " + text_of(header_) + ",",
+               "this rank " + text_of(expected_)};
+}
+
+}  // namespace erar

@@ -1,0 +1,66 @@
+// RingReceiver: receives a plan's stream from the predecessor and sums what is to be summed.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "core/unique_fd.h"
+#include "emu/baseline/ring_plan.h"
+#include "emu/baseline/sum_kernel.h"
+
+namespace erar {
+
+class RingReceiver {
+ public:
+  // `socket` outlives the receiver; `peer` names the predecessor in errors.
+  RingReceiver(const UniqueFd& socket, std::string peer);
+
+  void start(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,
+             std::size_t element_bytes);
+
+  // One call into the kernel. False if nothing has arrived. Error: the connection ended, or the
+  // predecessor's header differs from ours.
+  Result<bool> try_receive();
+
+  // Bytes after the header that are final here: summed, or received into place.
+  [[nodiscard]] std::size_t usable() const { return received_ - header_received_ - staged_; }
+  [[nodiscard]] bool done() const { return received_ == total_; }
+
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+
+ private:
+  static constexpr std::size_t kMaxParts = 8;
+
+  std::size_t collect(std::array<iovec, kMaxParts>& parts);
+  Result<void> take(std::size_t bytes);
+  void sum_staged();
+  [[nodiscard]] Result<void> check_header() const;
+
+  const UniqueFd& socket_;
+  std::string peer_;
+  std::vector<std::byte> stage_;
+
+  const RingPlan* plan_ = nullptr;
+  OperationHeader expected_;
+  OperationHeader header_;
+  SumKernel kernel_ = nullptr;
+  std::size_t element_bytes_ = 1;
+  std::size_t total_ = 0;
+  std::size_t received_ = 0;  // of the stream, header included
+  std::size_t header_received_ = 0;
+  std::size_t staged_ = 0;  // bytes at the front of stage_ that are not summed yet
+  SegmentCursor sum_at_;
+  SegmentCursor receive_at_;
+
+  std::uint64_t bytes_received_ = 0;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace erar

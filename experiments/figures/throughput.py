@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+"""Plots throughput over message size from the JSON reports of `erar bench`, one panel for each."""
+import argparse
+import json
+import pathlib
+import sys
+import textwrap
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
+from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
+
+# Okabe and Ito's colours, which colour-blind readers tell apart; markers and dashes for grey print.
+STYLES = {
+    "erar": {"label": "eRAR", "color": "#0072B2", "marker": "o", "linestyle": "-"},
+    "tcp": {"label": "TCP", "color": "#D55E00", "marker": "s", "linestyle": "--"},
+}
+OTHER_STYLES = [
+    {"color": "#009E73", "marker": "^", "linestyle": "-."},
+    {"color": "#CC79A7", "marker": "D", "linestyle": ":"},
+]
+
+
+def size_text(size, _position=None):
+    for unit in ("", "K", "M", "G"):
+        if size < 1024 or size % 1024:
+            return f"{size:g}{unit}"
+        size /= 1024
+    return f"{size:g}T"
+
+
+def styles_of(backends):
+    others = iter(OTHER_STYLES * len(backends))
+    return {name: STYLES.get(name) or {"label": name, **next(others)} for name in backends}
+
+
+def measured_rows(report, backend):
+    """Rows that can be on a logarithmic plot, by size."""
+    rows = [row for row in report["rows"] if row["backend"] == backend and row["bytes"] > 0]
+    return sorted((row for row in rows if row["time_us_p50"]), key=lambda row: row["bytes"])
+
+
+def plot_backend(axes, rows, style):
+    sizes = [row["bytes"] for row in rows]
+    # GB/s = bytes / us / 1000, as the report's own algbw_GBps.
+    slowest = [row["bytes"] / row["time_us_max"] / 1e3 for row in rows]
+    fastest = [row["bytes"] / row["time_us_min"] / 1e3 for row in rows]
+    axes.fill_between(sizes, slowest, fastest, color=style["color"], alpha=0.18, linewidth=0)
+    axes.plot(sizes, [row["algbw_GBps"] for row in rows], linewidth=1.8, markersize=5, **style)
+
+
+def write_ratios(axes, report):
+    """eRAR's gain at each size, along the lower edge of the panel."""
+    tcp = {row["bytes"]: row["time_us_p50"] for row in measured_rows(report, "tcp")}
+    for row in measured_rows(report, "erar"):
+        if row["bytes"] not in tcp:
+            continue
+        ratio = tcp[row["bytes"]] / row["time_us_p50"]
+        axes.text(row["bytes"], 0.02, f"{ratio:.1f}x", transform=axes.get_xaxis_transform(),
+                  ha="center", va="bottom", fontsize=8, color="#333333")
+
+
+def plot_panel(axes, report):
+    context = report["context"]
+    backends = list(dict.fromkeys(row["backend"] for row in report["rows"]))
+    styles = styles_of(backends)
+    sizes = set()
+    for backend in backends:
+        rows = measured_rows(report, backend)
+        sizes.update(row["bytes"] for row in rows)
+        if rows:
+            plot_backend(axes, rows, styles[backend])
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(sizes))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(size_text))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.tick_params(axis="x", labelrotation=45, labelsize=8)
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    write_ratios(axes, report)
+    axes.set_title(f"{context['dtype']}, {context['buffers']} buffers\n"
+                   f"MTU {context['mtu']}, offloads {context['offloads']}", fontsize=10)
+    axes.set_xlabel("message size (bytes, 1024-based units)")
+
+
+def subtitle_of(contexts, width_inches):
+    """Conditions, those that all panels share."""
+    first = contexts[0]
+    lines = (f"{first['ranks']} ranks, {first['fabric']} of veths, TCP with {first['cc']}; "
+             f"{first['cpus']} CPUs ({first['cpu']}), Linux {first['kernel']}; "
+             f"{first['date'][:10]}, erar {first['commit']}",
+             "line: median, band: slowest to fastest operation, "
+             "numbers below: TCP's median time over eRAR's")
+    # At 8 points about 15 letters go into an inch.
+    return "\n".join(textwrap.fill(line, int(15 * width_inches)) for line in lines)
+
+
+def plot(reports, output):
+    width_inches = max(6.5, 0.6 + 4.6 * len(reports))
+    figure, panels = plt.subplots(1, len(reports), figsize=(width_inches, 5.2), sharey=True,
+                                  squeeze=False)
+    for axes, report in zip(panels[0], reports):
+        plot_panel(axes, report)
+    panels[0][0].set_ylabel("algbw: size / time of the allreduce (GB/s)")
+    panels[0][0].legend(loc="upper left", frameon=False)
+    low, high = panels[0][0].get_ylim()
+    panels[0][0].set_ylim(low / 2, high)  # room for the ratios
+    figure.suptitle("Allreduce throughput, TCP and eRAR on the same links", fontsize=13)
+    subtitle = subtitle_of([report["context"] for report in reports], width_inches)
+    figure.text(0.5, 0.925, subtitle, ha="center", va="top", fontsize=8, color="#333333")
+    figure.tight_layout(rect=(0, 0, 1, 0.945 - 0.028 * len(subtitle.splitlines())))
+    figure.savefig(output, dpi=150)
+
+
+def read_report(path):
+    report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    if not any(row["time_us_p50"] for row in report["rows"]):
+        raise ValueError("no row has a time")
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reports", nargs="+", help="JSON files that `erar bench --json` wrote")
+    parser.add_argument("--output", required=True, help="the PNG file to write")
+    arguments = parser.parse_args()
+    reports = []
+    for path in arguments.reports:
+        try:
+            reports.append(read_report(path))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            print(f"throughput.py: {path} left out: {error}", file=sys.stderr)
+    if not reports:
+        return 1
+    plot(reports, arguments.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

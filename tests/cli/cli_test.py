@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""The command `erar` from outside: exit statuses, one-line errors, reports, and nothing left behind.
+
+Usage: cli_test.py PATH_OF_ERAR [unittest options]. Needs root.
+"""
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ERAR = ""
+ROW_FIELDS = ("backend fabric ranks mtu offloads cc buffers dtype bytes iters time_us_p50 "
+              "time_us_min time_us_max algbw_GBps busbw_GBps wrong cpu_s_per_GB").split()
+BAD_BENCH_ARGUMENTS = [
+    # option, value, what the refusal must also say
+    ("--ranks", "1", "2 to 64"),
+    ("--ranks", "65", "2 to 64"),
+    ("--ranks", "x", "2 to 64"),
+    ("--mtu", "100", "576 to 65535"),
+    ("--mtu", "3507", "3506"),
+    ("--backends", "erar,nccl", "tcp"),
+    ("--sizes", "1Q", "bytes"),
+    ("--sizes", "1M:1K", "range"),
+    ("--iters", "0", "1 to"),
+    ("--warmup", "-1", "0 to"),
+    ("--dtype", "float16", "float32"),
+    ("--op", "max", "sum"),
+    ("--buffers", "none", "registered"),
+    ("--offloads", "maybe", "on"),
+    ("--mode", "skb", "native"),
+    ("--group", "3", "4K"),
+    ("--timeout", "0", "seconds"),
+]
+
+
+def erar(*arguments, prefix=(), timeout=60):
+    return subprocess.run([*prefix, ERAR, *arguments], capture_output=True, text=True,
+                          timeout=timeout, check=False)
+
+
+def bench(*arguments, **options):
+    return erar("bench", "allreduce", *arguments, **options)
+
+
+def namespaces():
+    # /run/netns and not `ip netns`: a file that is no namespace any more must not be left either.
+    folder = pathlib.Path("/run/netns")
+    names = folder.iterdir() if folder.is_dir() else []
+    return {path.name for path in names if path.name.startswith("erar-bench-")}
+
+
+def state_files():
+    folder = pathlib.Path("/run/erar/fabrics")
+    return {path.name for path in folder.glob("bench-*")} if folder.is_dir() else set()
+
+
+class CliTest(unittest.TestCase):
+    """Helpers; the tests are below by subject."""
+
+    def assert_refused(self, done, status, *parts):
+        said = f"status {done.returncode}, stderr: {done.stderr!r}"
+        self.assertEqual(done.returncode, status, said)
+        self.assertEqual(done.stderr.count("\n"), 1, said)
+        self.assertTrue(done.stderr.startswith("erar: "), said)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+
+class Arguments(CliTest):
+    def test_help_and_version_are_no_errors(self):
+        for arguments in (["--help"], ["bench", "--help"], ["bench", "allreduce", "--help"],
+                          ["fabric", "--help"], ["run", "--help"], ["doctor", "--help"],
+                          ["--version"]):
+            done = erar(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+            self.assertTrue(done.stdout)
+
+    def test_help_lists_every_option_and_its_default(self):
+        text = bench("--help").stdout
+        for option in ("--backends", "--fabric", "--ranks", "--mtu", "--offloads", "--queues",
+                       "--sizes", "--dtype", "--op", "--iters", "--warmup", "--buffers",
+                       "--in-place", "--cc", "--mode", "--group", "--timeout", "--pin", "--seed",
+                       "--json", "--csv", "--counters"):
+            self.assertIn(option, text)
+        for default in ("1K:64M", "erar,tcp", "cubic"):
+            self.assertIn(default, text)
+
+    def test_what_no_command_knows(self):
+        for arguments in ([], ["nonsense"], ["bench"], ["bench", "allgather"], ["--nonsense"],
+                          ["bench", "allreduce", "--nonsense"],
+                          ["bench", "allreduce", "--sizes"]):
+            self.assert_refused(erar(*arguments), 2)
+
+    def test_bad_values_name_option_value_and_what_is_allowed(self):
+        for option, value, allowed in BAD_BENCH_ARGUMENTS:
+            with self.subTest(option=option, value=value):
+                self.assert_refused(bench(option, value), 2, option, value, allowed)
+
+    def test_a_fabric_that_is_not_up(self):
+        self.assert_refused(bench("--fabric", "no-such-fabric"), 2, "--fabric", "no-such-fabric",
+                            "ring, bridge, switch")
+
+
+class WithoutRoot(CliTest):
+    def setUp(self):
+        # The build folder may be closed to others, so the file is handed over as standard input is:
+        # opened by us, executed by them.
+        self.folder = tempfile.TemporaryDirectory()
+        os.chmod(self.folder.name, 0o755)
+        self.copy = pathlib.Path(self.folder.name) / "erar"
+        self.copy.write_bytes(pathlib.Path(ERAR).read_bytes())
+        self.copy.chmod(0o755)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def as_nobody(self, *arguments):
+        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                               str(self.copy), *arguments],
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    def test_bench_says_that_it_needs_root(self):
+        self.assert_refused(self.as_nobody("bench", "allreduce"), 1, "needs root", "sudo")
+
+    def test_arguments_are_judged_first(self):
+        self.assert_refused(self.as_nobody("bench", "allreduce", "--iters", "0"), 2, "--iters")
+
+    def test_help_needs_no_root(self):
+        self.assertEqual(self.as_nobody("bench", "allreduce", "--help").returncode, 0)
+
+
+class Bench(CliTest):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.namespaces_before = namespaces()
+        self.states_before = state_files()
+
+    def tearDown(self):
+        self.assertEqual(namespaces() - self.namespaces_before, set())
+        self.assertEqual(state_files() - self.states_before, set())
+        self.folder.cleanup()
+
+    def test_rows_of_all_three_reports(self):
+        done = bench("--backends", "erar,tcp", "--ranks", "2", "--sizes", "0,1,4,1K,100000",
+                     "--iters", "3", "--warmup", "1", "--json", str(self.path / "rows.json"),
+                     "--csv", str(self.path / "rows.csv"), "--counters")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[-1], "# 0 wrong")
+        self.assertTrue(any(line.startswith("# tcp/erar time ratio: ") for line in lines))
+        table = [line.split() for line in lines if not line.startswith("#")]
+        self.assertEqual(len(table), 10)
+        report = json.loads((self.path / "rows.json").read_text(encoding="utf-8"))
+        with open(self.path / "rows.csv", encoding="utf-8", newline="") as file:
+            csv_rows = list(csv.DictReader(file))
+        self.assertEqual(len(report["rows"]), 10)
+        self.assertEqual(len(csv_rows), 10)
+        for cells, row, csv_row in zip(table, report["rows"], csv_rows):
+            for field in ROW_FIELDS:
+                self.assertIn(field, row)
+                self.assertIn(field, csv_row)
+            self.assertEqual(cells[0], str(row["bytes"]))
+            self.assertEqual(csv_row["backend"], row["backend"])
+            self.assertEqual((row["ranks"], row["iters"], row["wrong"]), (2, 3, 0))
+            self.assertLessEqual(row["time_us_min"], row["time_us_p50"])
+            self.assertLessEqual(row["time_us_p50"], row["time_us_max"])
+        # Sizes are rounded down to whole elements.
+        self.assertEqual([row["bytes"] for row in report["rows"][::2]], [0, 0, 4, 1024, 100000])
+        self.assertEqual(report["context"]["ranks"], 2)
+        self.assertEqual({path.name for path in self.path.iterdir()}, {"rows.json", "rows.csv"})
+
+    def test_registered_buffers_and_integers(self):
+        done = bench("--ranks", "3", "--sizes", "4,10000,1M", "--iters", "3", "--warmup", "1",
+                     "--dtype", "int32", "--buffers", "registered", "--mtu", "1500", "--offloads",
+                     "off")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "# 0 wrong")
+
+    def test_switch_fabric_says_what_tcp_ran_over(self):
+        done = bench("--fabric", "switch", "--ranks", "2", "--sizes", "64K", "--iters", "2",
+                     "--warmup", "0")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("# switch: tcp ran over a Linux bridge", done.stdout)
+
+    def test_unwritable_report_is_told_before_measuring(self):
+        for option in ("--json", "--csv"):
+            path = str(self.path / "missing" / "file")
+            start = time.monotonic()
+            done = bench("--sizes", "64M", "--iters", "1000", option, path)
+            self.assert_refused(done, 1, path)
+            self.assertEqual(done.stdout, "")
+            self.assertLess(time.monotonic() - start, 5)
+
+    def test_a_backend_that_cannot_be_opened_fails_its_rows_only(self):
+        done = bench("--backends", "tcp,erar", "--ranks", "2", "--sizes", "1K", "--iters", "2",
+                     "--cc", "no-such-cc")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("# tcp 1K failed: rank ", done.stdout)
+        self.assertTrue(done.stdout.endswith("# 0 wrong, 1 of 2 rows FAILED\n"), done.stdout)
+
+    def interrupted(self, signal_number):
+        """Sends the signal when the first row is there, so in the middle of the sweep."""
+        command = [ERAR, "bench", "allreduce", "--ranks", "3", "--sizes", "1K,1M:64M:2",
+                   "--iters", "200", "--json", str(self.path / "rows.json")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as running:
+            for line in running.stdout:
+                if not line.startswith("#"):
+                    break
+            self.assertTrue(namespaces() - self.namespaces_before)
+            running.send_signal(signal_number)
+            start = time.monotonic()
+            rest, errors = running.communicate(timeout=30)
+        self.assertLess(time.monotonic() - start, 10)
+        self.assertEqual(running.returncode, 128 + signal_number, rest + errors)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertEqual(list(self.path.iterdir()), [])
+
+    def test_interrupt_leaves_nothing(self):
+        self.interrupted(signal.SIGINT)
+
+    def test_terminate_leaves_nothing(self):
+        self.interrupted(signal.SIGTERM)
+
+    def test_a_reader_that_goes_away_ends_it(self):
+        command = [ERAR, "bench", "allreduce", "--ranks", "2", "--sizes", "1K,1M:64M:2", "--iters",
+                   "200"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as running:
+            running.stdout.readline()
+            running.stdout.close()
+            running.stdout = None
+            _, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1, errors)
+
+    def test_an_existing_fabric_is_used_and_left(self):
+        name = f"cli-{os.getpid()}"
+        made = erar("fabric", "up", "--name", name, "--ranks", "2", "--kind", "ring")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        try:
+            done = bench("--fabric", name, "--sizes", "1K", "--iters", "2")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assert_refused(bench("--fabric", name, "--ranks", "4"), 2, "--ranks", "4", "2")
+            self.assertIn(name, erar("fabric", "list").stdout)
+        finally:
+            removed = erar("fabric", "down", name)
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+
+
+def main():
+    global ERAR
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    ERAR = os.path.abspath(sys.argv.pop(1))
+    if os.geteuid() != 0:
+        print("cli_test.py: needs root (network namespaces, BPF)", file=sys.stderr)
+        return 1
+    unittest.main(verbosity=2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
