@@ -46,11 +46,29 @@ Result<void> RingTransfer::run(const RingPlan& plan, const OperationHeader& head
   given_ = taken_ = zero_copy ? Receipt::kDue : Receipt::kNone;
   auto moved = move_all();
   if (!moved) {
-    failure_ = moved.error();
+    failure_ = explain(moved.error());
     ::shutdown(link_.prev.get(), SHUT_RDWR);
     ::shutdown(link_.next.get(), SHUT_RDWR);
+    return *failure_;
   }
-  return moved;
+  return {};
+}
+
+// What a failed connection hides. The successor may have hung up because of a mismatch that the
+// predecessor's header, not read yet, explains. And when a rank dies, those that notice hang up on
+// the next, so on round the ring: who comes late finds both neighbours gone and names both, as it
+// cannot tell which went first.
+Error RingTransfer::explain(Error error) {
+  if (error.code == EPROTO) return error;
+  if (!receiver_.done()) {
+    if (auto last = receiver_.try_receive(); !last && last.error().code == EPROTO) {
+      return last.error();
+    }
+  }
+  pollfd gone[2] = {{link_.prev.get(), POLLRDHUP, 0}, {link_.next.get(), POLLRDHUP, 0}};
+  if (before_ == after_ || ::poll(gone, 2, 0) < 2) return error;
+  error.object += " (so did " + (error.object.starts_with(before_) ? after_ : before_) + ")";
+  return error;
 }
 
 bool RingTransfer::done() const {

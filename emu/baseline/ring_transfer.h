@@ -41,6 +41,7 @@ class RingTransfer {
   Result<bool> take_receipt();
   Result<void> wait(std::uint64_t idle_since_ns);
   [[nodiscard]] Error stalled() const;
+  [[nodiscard]] Error explain(Error error);
   [[nodiscard]] bool done() const;
 
   RingLink link_;

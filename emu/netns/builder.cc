@@ -201,7 +201,8 @@ Result<void> finish_rank(const FabricSpec& spec, int lock_fd) {
 // Inside the middle namespace. GRO is on at the bridge's ports even when offloads are off: it is
 // what gives a veth NAPI, and without NAPI it drops the frames that a rank's XDP program redirects
 // to it. What GRO merges there the port that sends it splits again, so the ranks see frames of MTU
-// size.
+// size. Measured, one TCP stream: no difference with offloads on; with offloads off some 15 %
+// slower than without GRO here (medians 0.56 and 0.65 GB/s), which a comparison has to say.
 Result<void> finish_port(const FabricSpec& spec, unsigned rank, int lock_fd) {
   std::string device = fmt::format("port{}", rank);
   std::vector<std::string> settings = {"gro", "on"};

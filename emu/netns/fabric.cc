@@ -55,29 +55,29 @@ Result<void> build(const FabricSpec& spec, int lock_fd) {
 
 }  // namespace
 
-Result<Fabric> Fabric::up(const FabricSpec& wanted) {
-  auto spec = check_fabric_spec(wanted);
-  if (!spec) return spec.error();
+Result<Fabric> Fabric::up(const FabricSpec& spec) {
+  auto checked = check_fabric_spec(spec);
+  if (!checked) return checked.error();
   auto lock = take_fabric_lock();
   if (!lock) return lock.error();
   reclaim_orphans(lock->get());
-  auto room = make_room(spec->name, lock->get());
+  auto room = make_room(checked->name, lock->get());
   if (!room) return room.error();
 
   // The file comes before the first namespace: if we are killed, the next command knows what to
   // look for.
-  FabricState state{*spec, false, getpid(), process_start_ticks(getpid())};
+  FabricState state{*checked, false, getpid(), process_start_ticks(getpid())};
   auto result = write_state(state);
-  if (result) result = build(*spec, lock->get());
+  if (result) result = build(*checked, lock->get());
   if (result) {
     state.complete = true;
     result = write_state(state);
   }
   if (!result) {
-    (void)remove_fabric(spec->name, lock->get());  // the first error is the one to tell
+    (void)remove_fabric(checked->name, lock->get());  // the first error is the one to tell
     return result.error();
   }
-  return Fabric(*spec);
+  return Fabric(*checked);
 }
 
 Result<Fabric> Fabric::open(const std::string& name) {

@@ -34,7 +34,7 @@ double median_of_sorted(const std::vector<std::uint64_t>& sorted) {
 
 const Row* find_row(const std::vector<Row>& rows, std::string_view backend, std::size_t bytes) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.backend == backend && row.bytes == bytes && !row.failed() && row.p50_us > 0;
+    return row.backend == backend && row.bytes == bytes && !row.failed();
   });
   return found == rows.end() ? nullptr : &*found;
 }
@@ -73,7 +73,7 @@ std::vector<RatioLine> ratios_to_reference(const std::vector<Row>& rows) {
     if (backend == kReferenceBackend) continue;
     RatioLine line{std::string(kReferenceBackend), std::string(backend), {}};
     for (const Row& row : rows) {
-      if (row.backend != backend || row.failed() || !(row.p50_us > 0)) continue;
+      if (row.backend != backend || row.failed() || row.bytes == 0) continue;
       const Row* reference = find_row(rows, kReferenceBackend, row.bytes);
       if (reference == nullptr) continue;
       line.by_bytes.emplace_back(row.bytes, reference->p50_us / row.p50_us);

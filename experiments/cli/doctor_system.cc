@@ -139,7 +139,7 @@ bool in_path(const std::string& program) {
   std::istringstream directories(path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
   std::string directory;
   while (std::getline(directories, directory, ':')) {
-    if (access((directory + "/" + program).c_str(), X_OK) == 0) return true;
+    if (access(fmt::format("{}/{}", directory, program).c_str(), X_OK) == 0) return true;
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// `erar run`.
+// `erar run`: takes or makes a fabric, starts a program once per rank in it, passes its status on.
 #include "experiments/cli/run_command.h"
 
 #include <fmt/format.h>
