@@ -19,6 +19,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, 1);  // loader: arena_segments
   __type(key, __u32);
   __type(value, __u64);
@@ -34,6 +35,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, ERAR_SLOTS *ERAR_PARK_PLACES);
   __uint(key_size, 4);
   __uint(value_size, ERAR_MAX_SEGMENT_BYTES);  // loader: segment_bytes

@@ -5,12 +5,14 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "bpf/host/frame_socket.h"
 #include "bpf/host/receive_offload.h"
 #include "core/clock.h"
 #include "core/session/ring_config.h"
@@ -48,12 +50,23 @@ std::size_t page_rounded(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-Result<void*> map_array(int fd, std::size_t bytes, const char* name) {
-  void* memory =
-      mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (memory == MAP_FAILED) return errno_error("map BPF array", name);
-  return memory;
+// The memory of an array map, all of it present: array maps are mapped as a whole.
+template <class T>
+Result<T*> map_array(const bpf_map* map) {
+  const std::size_t bytes = std::size_t{bpf_map__max_entries(map)} * bpf_map__value_size(map);
+  void* memory = mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_POPULATE, bpf_map__fd(map), 0);
+  if (memory == MAP_FAILED) return errno_error("map BPF array", bpf_map__name(map));
+  return static_cast<T*>(memory);
 }
+
+void unmap_array(void* memory, const bpf_map* map) {
+  if (memory == nullptr) return;
+  munmap(memory, page_rounded(std::size_t{bpf_map__max_entries(map)} * bpf_map__value_size(map)));
+}
+
+// Below this many frames the socket is cheaper than an injection.
+constexpr std::uint32_t kKicksBySocket = 4;
 
 }  // namespace
 
@@ -62,6 +75,7 @@ struct Device::Handles {
   int link_fd = -1;
   ring_buffer* doorbell = nullptr;
   ReceiveOffload receive_offload;
+  FrameSocket socket;
 
   ~Handles() {
     ring_buffer__free(doorbell);
@@ -73,11 +87,13 @@ struct Device::Handles {
 Device::Device() : handles_(std::make_unique<Handles>()) {}
 
 Device::~Device() {
-  if (!arena_.empty()) munmap(arena_.data(), page_rounded(arena_.size()));
-  if (operations_ != nullptr)
-    munmap(operations_, page_rounded(ERAR_SLOTS * sizeof(erar_operation)));
-  if (park_tags_ != nullptr)
-    munmap(park_tags_, page_rounded(ERAR_SLOTS * ERAR_PARK_PLACES * sizeof(std::uint64_t)));
+  if (handles_->skeleton == nullptr) return;
+  const auto& maps = handles_->skeleton->maps;
+  unmap_array(memory_.arena, maps.arena);
+  unmap_array(memory_.states, maps.states);
+  unmap_array(memory_.operations, maps.operations);
+  unmap_array(memory_.parked, maps.parked);
+  unmap_array(memory_.park_tags, maps.park_tags);
 }
 
 Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
@@ -85,7 +101,8 @@ Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
   std::unique_ptr<Device> device(new Device());
   if (auto loaded = device->load(endpoint, options); !loaded) return loaded.error();
   if (auto mapped = device->map_memory(); !mapped) return mapped.error();
-  device->kick_frame_.assign(ERAR_HEADER_BYTES + device->config_.segment_bytes, 0);
+  device->frame_words_.assign(
+      kKicksBySocket * (ERAR_HEADER_BYTES + device->config_.segment_bytes) / 8, 0);
   if (auto attached = device->attach(endpoint, options.generic_mode); !attached)
     return attached.error();
   return device;
@@ -99,7 +116,11 @@ Result<void> Device::load(const RingEndpoint& endpoint, const DeviceOptions& opt
   config->tx_ifindex = if_nametoindex(endpoint.tx_interface.c_str());
   if (config->tx_ifindex == 0) return errno_error("find interface", endpoint.tx_interface);
   config_ = *config;
+  auto socket = FrameSocket::open(endpoint.tx_interface);
+  if (!socket) return socket.error();
+  handles_->socket = std::move(*socket);
   timeout_ns_ = options.timeout_ns;
+  spin_ns_ = options.spin_ns;
 
   erar_bpf* skeleton = handles_->skeleton = erar_bpf__open();
   if (skeleton == nullptr) return libbpf_error(-errno, "open the XDP program");
@@ -115,22 +136,23 @@ Result<void> Device::load(const RingEndpoint& endpoint, const DeviceOptions& opt
 
 Result<void> Device::map_memory() {
   const auto& maps = handles_->skeleton->maps;
-  const std::size_t arena_bytes =
-      static_cast<std::size_t>(config_.arena_segments) * config_.segment_bytes;
-  auto arena = map_array(bpf_map__fd(maps.arena), arena_bytes, "arena");
-  if (!arena) return arena.error();
-  arena_ = {static_cast<std::byte*>(*arena), arena_bytes};
-
-  auto operations =
-      map_array(bpf_map__fd(maps.operations), ERAR_SLOTS * sizeof(erar_operation), "operations");
-  if (!operations) return operations.error();
-  operations_ = static_cast<erar_operation*>(*operations);
-  for (std::uint32_t i = 0; i < ERAR_SLOTS; i++) operations_[i].number = i;
-
-  auto tags = map_array(bpf_map__fd(maps.park_tags),
-                        ERAR_SLOTS * ERAR_PARK_PLACES * sizeof(std::uint64_t), "park_tags");
-  if (!tags) return tags.error();
-  park_tags_ = static_cast<std::uint64_t*>(*tags);
+  const auto map_into = [](auto*& pointer, const bpf_map* map) -> Result<void> {
+    auto memory = map_array<std::remove_reference_t<decltype(*pointer)>>(map);
+    if (!memory) return memory.error();
+    pointer = *memory;
+    return {};
+  };
+  for (const auto& mapped :
+       {map_into(memory_.arena, maps.arena), map_into(memory_.states, maps.states),
+        map_into(memory_.operations, maps.operations), map_into(memory_.parked, maps.parked),
+        map_into(memory_.park_tags, maps.park_tags)})
+    if (!mapped) return mapped;
+  memory_.config = &config_;
+  memory_.counters = native_counters_.data();
+  memory_.completions = &native_completions_;
+  arena_ = {reinterpret_cast<std::byte*>(memory_.arena),
+            std::size_t{config_.arena_segments} * config_.segment_bytes};
+  for (std::uint32_t i = 0; i < ERAR_SLOTS; i++) memory_.operations[i].number = i;
 
   handles_->doorbell = ring_buffer__new(
       bpf_map__fd(maps.doorbell), [](void*, void*, std::size_t) { return 0; }, nullptr, nullptr);
@@ -159,23 +181,38 @@ Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
 }
 
 std::uint32_t Device::open_operation(const erar_start& start) {
-  erar_operation& operation = slot(start.number);
-  std::uint64_t* tags = park_tags_ + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
-  return erar_start_operation(&operation, reinterpret_cast<__u64*>(tags), &config_, &start);
+  __u64* tags = memory_.park_tags + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
+  return erar_start_operation(&slot(start.number), tags, &config_, &start);
 }
 
 Result<void> Device::start(const erar_start& start) {
   const std::uint32_t frames = open_operation(start);
-  return frames == 0 ? Result<void>() : inject(start.number, frames);
+  if (frames == 0) return {};
+  return frames <= kKicksBySocket ? send_kicks(start.number, frames) : inject(start.number, frames);
+}
+
+Result<void> Device::send_kicks(std::uint32_t operation, std::uint32_t frames) {
+  const std::size_t frame_bytes = std::size_t{ERAR_HEADER_BYTES} + config_.segment_bytes;
+  std::array<std::span<const std::uint8_t>, kKicksBySocket> leaving;
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < frames; i++) {
+    NativeFrame frame;
+    frame.data = reinterpret_cast<std::uint8_t*>(frame_words_.data()) + i * frame_bytes;
+    frame.capacity = frame_bytes;
+    if (native_kick(memory_, frame, operation) == Verdict::kForward)
+      leaving[count++] = {frame.data, frame.size};
+  }
+  return handles_->socket.send({leaving.data(), count});
 }
 
 Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
-  erar_write_kick(reinterpret_cast<erar_frame*>(kick_frame_.data()), &config_, operation);
+  auto* kick = reinterpret_cast<erar_frame*>(frame_words_.data());
+  erar_write_kick(kick, &config_, operation);
   // One batch: from the second on, the kernel would reuse pages of frames that have come to their
   // end meanwhile, without writing the kick frame into them again.
   static_assert(2 * ERAR_FRAMES_PER_OPERATION <= 256, "TEST_XDP_MAX_BATCH in net/bpf/test_run.c");
-  LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = kick_frame_.data(),
-              .data_size_in = static_cast<std::uint32_t>(kick_frame_.size()),
+  LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = kick,
+              .data_size_in = ERAR_HEADER_BYTES + config_.segment_bytes,
               .repeat = static_cast<int>(frames), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
               .batch_size = frames);
   const int error = bpf_prog_test_run_opts(program_fd(), &options);
@@ -201,6 +238,11 @@ Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
     return stored;
   };
   if (any_done()) return {};
+  // Another rank's process may need this CPU to get there: each look is followed by a yield.
+  for (const std::uint64_t until_ns = monotonic_ns() + spin_ns_; monotonic_ns() < until_ns;) {
+    sched_yield();
+    if (any_done()) return {};
+  }
   for (const std::uint32_t operation : operations)
     __atomic_store_n(&slot(operation).waiting, 1, __ATOMIC_SEQ_CST);
   std::uint64_t stored = progress();
@@ -232,6 +274,7 @@ Result<std::vector<std::uint64_t>> Device::counters() const {
       0)
     return errno_error("read", "counters");
   std::vector<std::uint64_t> sums(ERAR_COUNTERS);
+  std::copy(native_counters_.begin(), native_counters_.end(), sums.begin());
   for (std::size_t i = 0; i < per_cpu.size(); i++) sums[i % ERAR_COUNTERS] += per_cpu[i];
   return sums;
 }

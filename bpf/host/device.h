@@ -1,6 +1,7 @@
 // Device: the XDP program loaded for one rank, its maps mapped, attached to the rank's interface.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include "core/backend.h"
 #include "core/protocol/start.h"
 #include "core/result.h"
+#include "core/session/native_step.h"
 
 namespace erar {
 
@@ -20,6 +22,7 @@ struct DeviceOptions {
   std::uint16_t job = 1;
   std::uint32_t token = 0;
   std::uint64_t timeout_ns = 5'000'000'000;
+  std::uint64_t spin_ns = 0;  // how long wait_any() looks and yields before it sleeps
 };
 
 // Move-free owner of program, maps and link: all of them go with the object, and with the process.
@@ -38,7 +41,10 @@ class Device {
   // The arena: arena_segments * segment_bytes bytes, segment i at i * segment_bytes.
   [[nodiscard]] std::span<std::byte> arena() const { return arena_; }
 
-  // Opens the operation and injects its kick frames; this rank's share lies in the arena.
+  // Opens the operation and starts its frames; this rank's share lies in the arena. A few frames
+  // are made by the packet step here in the process and sent by a socket, more are injected as
+  // kicks into the program: an injection costs about 11 us before its first frame, a frame by
+  // socket about 2.
   Result<void> start(const erar_start& start);
   // The two halves of start(), for tests: how many kick frames are due, and their injection.
   std::uint32_t open_operation(const erar_start& start);
@@ -59,17 +65,20 @@ class Device {
   Result<void> load(const RingEndpoint& endpoint, const DeviceOptions& options);
   Result<void> map_memory();
   Result<void> attach(const RingEndpoint& endpoint, bool generic_mode);
+  Result<void> send_kicks(std::uint32_t operation, std::uint32_t frames);
   [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
-    return operations_[operation % ERAR_SLOTS];
+    return memory_.operations[operation % ERAR_SLOTS];
   }
 
   std::unique_ptr<Handles> handles_;
   erar_config config_{};
   std::uint64_t timeout_ns_ = 0;
+  std::uint64_t spin_ns_ = 0;
   std::span<std::byte> arena_;
-  erar_operation* operations_ = nullptr;
-  std::uint64_t* park_tags_ = nullptr;
-  std::vector<std::uint8_t> kick_frame_;
+  NativeMemory memory_;  // the program's maps, as this process sees them
+  std::array<std::uint64_t, ERAR_COUNTERS> native_counters_{};
+  std::uint64_t native_completions_ = 0;
+  std::vector<std::uint64_t> frame_words_;  // kKicksBySocket frames of full size
 };
 
 }  // namespace erar

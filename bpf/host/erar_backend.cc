@@ -136,6 +136,7 @@ Result<std::unique_ptr<Backend>> open_erar_backend(const RingEndpoint& endpoint,
   device_options.job = static_cast<std::uint16_t>(options.job);
   device_options.token = options.token;
   device_options.timeout_ns = options.timeout_ns;
+  device_options.spin_ns = options.spin_ns;
   auto device = Device::open(endpoint, device_options);
   if (!device) return device.error();
   auto backend =

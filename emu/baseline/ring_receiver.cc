@@ -41,7 +41,7 @@ void RingReceiver::start(const RingPlan& plan, const OperationHeader& header, Su
   kernel_ = kernel;
   element_bytes_ = element_bytes;
   total_ = sizeof header_ + plan.sum_bytes + plan.receive_bytes;
-  received_ = header_received_ = staged_ = 0;
+  received_ = header_received_ = unsummed_ = 0;
   sum_at_ = receive_at_ = {};
 }
 
@@ -54,8 +54,8 @@ std::size_t RingReceiver::collect(std::array<iovec, kMaxParts>& parts) {
   }
   const std::size_t data = received_ - header_received_;
   if (data < plan_->sum_bytes) {
-    parts[used++] = {stage_.data() + staged_,
-                     std::min(plan_->sum_bytes - data, stage_.size() - staged_)};
+    const Landing landing = landing_place();
+    parts[used++] = {landing.data + unsummed_, landing.bytes - unsummed_};
     return used;
   }
   std::size_t left = std::min(plan_->sum_bytes + plan_->receive_bytes - data, kReceiveBytes);
@@ -96,28 +96,37 @@ Result<void> RingReceiver::take(std::size_t bytes) {
   }
   const std::size_t before = received_ - header_received_ - bytes;
   if (before < plan_->sum_bytes) {
-    staged_ += bytes;
-    sum_staged();
+    unsummed_ += bytes;
+    sum_arrived();
   } else {
     receive_at_.advance(plan_->receive, bytes);
   }
   return {};
 }
 
-// Sums the whole elements of the stage. The first bytes of one that the socket split stay, at its
-// front.
-void RingReceiver::sum_staged() {
-  const std::size_t whole = staged_ - staged_ % element_bytes_;
-  for (std::size_t done = 0; done < whole;) {
-    const SumSegment& segment = plan_->sum[sum_at_.segment];
-    const std::size_t bytes = std::min(whole - done, segment.bytes - sum_at_.offset);
-    kernel_(segment.sum + sum_at_.offset, segment.own + sum_at_.offset, stage_.data() + done,
-            bytes / element_bytes_);
-    done += bytes;
-    sum_at_.advance(plan_->sum, bytes);
+// Where bytes to be summed arrive: out of place right where their sum belongs, which saves a walk
+// through the cache; in place, where our own operand still is there, on the stage. The first
+// unsummed_ bytes are those of an element that the socket split.
+RingReceiver::Landing RingReceiver::landing_place() {
+  const SumSegment& segment = plan_->sum[sum_at_.segment];
+  const std::size_t left = segment.bytes - sum_at_.offset;
+  if (segment.own != segment.sum) {
+    return {segment.sum + sum_at_.offset, std::min(left, kReceiveBytes)};
   }
-  staged_ -= whole;
-  if (whole > 0) std::memmove(stage_.data(), stage_.data() + whole, staged_);
+  return {stage_.data(), std::min(left, stage_.size())};
+}
+
+void RingReceiver::sum_arrived() {
+  const Landing landing = landing_place();
+  const SumSegment& segment = plan_->sum[sum_at_.segment];
+  const std::size_t whole = unsummed_ - unsummed_ % element_bytes_;
+  kernel_(segment.sum + sum_at_.offset, segment.own + sum_at_.offset, landing.data,
+          whole / element_bytes_);
+  sum_at_.advance(plan_->sum, whole);
+  unsummed_ -= whole;
+  if (landing.data == stage_.data() && whole > 0) {
+    std::memmove(stage_.data(), stage_.data() + whole, unsummed_);
+  }
 }
 
 Result<void> RingReceiver::check_header() const {

@@ -29,7 +29,7 @@ class RingReceiver {
   Result<bool> try_receive();
 
   // Bytes after the header that are final here: summed, or received into place.
-  [[nodiscard]] std::size_t usable() const { return received_ - header_received_ - staged_; }
+  [[nodiscard]] std::size_t usable() const { return received_ - header_received_ - unsummed_; }
   [[nodiscard]] bool done() const { return received_ == total_; }
 
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
@@ -38,9 +38,15 @@ class RingReceiver {
  private:
   static constexpr std::size_t kMaxParts = 8;
 
+  struct Landing {
+    std::byte* data;
+    std::size_t bytes;
+  };
+
   std::size_t collect(std::array<iovec, kMaxParts>& parts);
   Result<void> take(std::size_t bytes);
-  void sum_staged();
+  Landing landing_place();
+  void sum_arrived();
   [[nodiscard]] Result<void> check_header() const;
 
   const UniqueFd& socket_;
@@ -55,7 +61,7 @@ class RingReceiver {
   std::size_t total_ = 0;
   std::size_t received_ = 0;  // of the stream, header included
   std::size_t header_received_ = 0;
-  std::size_t staged_ = 0;  // bytes at the front of stage_ that are not summed yet
+  std::size_t unsummed_ = 0;  // bytes at the begin of the landing place
   SegmentCursor sum_at_;
   SegmentCursor receive_at_;
 

@@ -17,11 +17,11 @@ namespace {
 
 // From here on data leaves by reference and receipts are exchanged. Below, the receipts cost more
 // than the copy. All ranks decide alike: the count is in the header.
-constexpr std::size_t kZeroCopyBytes = 1'000'000;
+constexpr std::size_t kZeroCopyBytes = 2'000'000;
 
 // Waiting begins with giving the CPU away and looking again: a sleep ends only with a wake-up,
 // often of an idle virtual CPU, which takes longer than a hop.
-constexpr std::uint64_t kYieldNs = 100'000;
+constexpr std::uint64_t kYieldNs = 300'000;
 
 std::string rank_name(unsigned rank) { return "rank " + std::to_string(rank); }
 

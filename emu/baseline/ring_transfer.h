@@ -22,6 +22,7 @@ class RingTransfer {
   RingTransfer(RingLink link, unsigned rank, unsigned ranks, std::uint64_t timeout_ns);
   RingTransfer(const RingTransfer&) = delete;
   RingTransfer& operator=(const RingTransfer&) = delete;
+  ~RingTransfer() = default;
 
   // The plan's buffers are the caller's again when this returns.
   Result<void> run(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,

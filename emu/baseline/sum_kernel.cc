@@ -9,8 +9,9 @@
 namespace erar {
 namespace {
 
-// int32 is summed as uint32: the same bits, and wrapping is defined. `ivdep` instead of __restrict
-// as sum may be own: iteration i touches element i only, so vectors are safe either way.
+// int32 is summed as uint32: the same bits, and wrapping is defined. `ivdep` instead of __restrict,
+// as sum may be one of the operands: iteration i touches element i only, so vectors are safe either
+// way.
 template <class T>
 [[gnu::always_inline]] inline void sum_loop(void* sum, const void* own, const void* arrived,
                                             std::size_t count) {

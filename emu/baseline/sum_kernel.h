@@ -7,8 +7,8 @@
 
 namespace erar {
 
-// sum[i] = own[i] + arrived[i] for `count` elements. sum and own are the same buffer or do not
-// overlap; arrived overlaps neither. int32 wraps around. Pointers are aligned to the element.
+// sum[i] = own[i] + arrived[i] for `count` elements. sum may be the same buffer as own or as
+// arrived; otherwise they do not overlap. int32 wraps around. Pointers are aligned to the element.
 using SumKernel = void (*)(void* sum, const void* own, const void* arrived, std::size_t count);
 
 // The widest kernel that this CPU runs.

@@ -11,7 +11,8 @@ namespace erar {
 
 // ring:   each rank has a veth `next` to its right neighbour's `prev`.
 // bridge: one NIC `eth0` per rank, all on a Linux bridge in a namespace of its own.
-// switch: as bridge, and XDP programs on the bridge's ports forward eRAR frames by MAC, as a hardware
+// switch: as bridge, and XDP programs on the bridge's ports forward eRAR frames by MAC, as a
+// hardware
 //         switch does; everything else goes through the bridge below.
 enum class FabricKind { kRing, kBridge, kSwitch };
 
@@ -21,24 +22,25 @@ Result<FabricKind> parse_fabric_kind(const std::string& text);
 struct FabricSpec {
   std::string name;  // [a-z0-9-]{1,24}; namespaces are named erar-NAME-0 .. erar-NAME-(N-1), -mid
   FabricKind kind = FabricKind::kRing;
-  unsigned ranks = 4;      // 2..64
-  unsigned mtu = 3498;     // 576..65535; native XDP takes up to 3506
-  unsigned queues = 0;     // of each veth; 0: one per CPU, at most 8
-  bool offloads = true;    // false: TSO, GSO, GRO and checksum offloads off, as on a plain NIC
-  bool ephemeral = false;  // belongs to this process: reclaimed by any later command once it is gone
+  unsigned ranks = 4;    // 2..64
+  unsigned mtu = 3498;   // 576..65535; native XDP takes up to 3506
+  unsigned queues = 0;   // of each veth; 0: one per CPU, at most 8
+  bool offloads = true;  // false: TSO, GSO, GRO and checksum offloads off, as on a plain NIC
+  bool ephemeral =
+      false;  // belongs to this process: reclaimed by any later command once it is gone
 };
 
 // A live fabric. Destroying the object leaves the network up; down() removes it. The state file
 // /run/erar/fabrics/NAME.json says what was made, so that another process can take it down.
 class Fabric {
  public:
-  // Creates the network; what an earlier fabric of this name left is removed first, unless that one is
-  // complete and not ephemeral (EEXIST). Also reclaims ephemeral fabrics whose owner died.
+  // Creates the network; what an earlier fabric of this name left is removed first, unless that one
+  // is complete and not ephemeral (EEXIST). Also reclaims ephemeral fabrics whose owner died.
   static Result<Fabric> up(const FabricSpec& spec);
   static Result<Fabric> open(const std::string& name);
   static Result<std::vector<FabricSpec>> list();
-  // Ends the processes inside (SIGTERM, then SIGKILL, by id), deletes namespaces and the state file.
-  // Succeeds on a half-made fabric; ENOENT when there is no trace of one.
+  // Ends the processes inside (SIGTERM, then SIGKILL, by id), deletes namespaces and the state
+  // file. Succeeds on a half-made fabric; ENOENT when there is no trace of one.
   static Result<void> down(const std::string& name);
 
   [[nodiscard]] const FabricSpec& spec() const { return spec_; }

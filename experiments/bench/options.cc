@@ -90,9 +90,9 @@ Result<std::vector<std::string>> parse_backends(const std::string& text) {
   for (auto name = names.begin(); name != names.end(); ++name) {
     const auto known = backend_names();
     if (std::find(known.begin(), known.end(), *name) == known.end()) {
-      std::string allowed = "must be a list of backends, which are";
+      std::string allowed = fmt::format("there is no '{}'; must be a list of", *name);
       for (const std::string_view each : known) allowed += fmt::format(" {}", each);
-      return bad_value("--backends", *name, allowed);
+      return bad_value("--backends", text, allowed);
     }
     if (std::find(names.begin(), name, *name) != name) {
       return bad_value("--backends", text, "names a backend twice");

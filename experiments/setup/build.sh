@@ -5,8 +5,9 @@ cd "$(dirname "$0")/../.."
 
 usage() {
   cat <<'END'
-Usage: build.sh [PRESET]
-PRESET is release (into build/, the default), asan-ubsan (build-asan/) or dev (build-dev/).
+Usage: build.sh [PRESET [TARGET...]]
+PRESET is release (into build/, the default), asan-ubsan (build-asan/) or dev (build-dev/). Without a
+TARGET everything is built.
 END
 }
 
@@ -28,4 +29,5 @@ if ! cmake --preset "$preset" "${generator[@]}" > "$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi
-cmake --build "$folder" --parallel "$(nproc)"
+shift $(($# > 0 ? 1 : 0))
+cmake --build "$folder" --parallel "$(nproc)" ${1:+--target "$@"}

@@ -9,13 +9,11 @@
 
 #include "core/protocol/operation.h"
 #include "core/protocol/start.h"
+#include "core/session/native_step.h"
 
 namespace erar::sim {
 
 using Frame = std::vector<std::uint8_t>;
-
-// What became of a frame: the values of enum erar_verdict (core/protocol/step.h).
-enum class Verdict { kPass = 0, kDrop = 1, kForward = 2 };
 
 // Holds what the XDP program holds in maps and runs the same packet step over it. Not thread-safe.
 class MemoryRank {
@@ -43,12 +41,11 @@ class MemoryRank {
   [[nodiscard]] std::uint64_t completions() const { return completions_; }
 
  private:
-  friend struct MemoryRankAccess;  // the step's hooks
-  Verdict step(Frame& frame, bool from_process);
+  NativeMemory memory();
 
   erar_config config_;
   std::vector<std::uint64_t> arena_words_;
-  std::vector<std::uint64_t> states_;
+  std::vector<__u64> states_;
   std::array<erar_operation, ERAR_SLOTS> operations_{};
   std::vector<std::uint64_t> parked_words_;
   std::vector<__u64> park_tags_;

@@ -25,7 +25,6 @@ namespace erar {
 namespace {
 
 using sim::Frame;
-using sim::Verdict;
 using tests::FrameFixture;
 
 // A fabric of four ranks whose rank 1 this process enters for good.

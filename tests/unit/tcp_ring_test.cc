@@ -53,9 +53,9 @@ std::string allowed_congestion_control() {
 }
 
 TcpOptions test_options() {
-  static const std::string congestion_control = allowed_congestion_control();
+  static const std::string kCongestionControl = allowed_congestion_control();
   TcpOptions options;
-  options.congestion_control = congestion_control;
+  options.congestion_control = kCongestionControl;
   options.port = fresh_port();
   options.timeout_ns = 20 * kSecondNs;  // a busy machine is no failure
   return options;

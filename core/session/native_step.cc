@@ -1,0 +1,85 @@
+// NativeStep: the packet step's hooks over plain pointers.
+#include "core/session/native_step.h"
+
+#include <cstring>
+
+#include "core/protocol/start.h"
+
+struct erar_env {
+  erar::NativeMemory* memory;
+  erar::NativeFrame* frame;
+};
+
+namespace {
+
+const erar_config* erar_env_config(erar_env* env) { return env->memory->config; }
+
+erar_operation* erar_env_operation(erar_env* env, __u32 slot) {
+  return &env->memory->operations[slot];
+}
+
+__u8* erar_env_segment(erar_env* env, __u32 index) {
+  const erar_config& config = *env->memory->config;
+  if (index >= config.arena_segments) return nullptr;
+  return env->memory->arena + std::size_t{index} * config.segment_bytes;
+}
+
+__u64* erar_env_state(erar_env* env, __u32 index) {
+  return index < env->memory->config->arena_segments ? &env->memory->states[index] : nullptr;
+}
+
+__u8* erar_env_park(erar_env* env, __u32 place) {
+  return env->memory->parked + std::size_t{place} * env->memory->config->segment_bytes;
+}
+
+__u64* erar_env_park_tag(erar_env* env, __u32 place) { return &env->memory->park_tags[place]; }
+
+__u8* erar_env_data(erar_env* env) { return env->frame->data; }
+__u8* erar_env_data_end(erar_env* env) { return env->frame->data + env->frame->size; }
+
+int erar_env_resize(erar_env* env, __u32 frame_bytes) {
+  erar::NativeFrame& frame = *env->frame;
+  if (frame_bytes > frame.capacity && (frame.grow == nullptr || !frame.grow(frame, frame_bytes)))
+    return -1;
+  frame.size = frame_bytes;
+  return 0;
+}
+
+// As bpf_xdp_load_bytes() and bpf_xdp_store_bytes(): an error when the payload is not all there.
+int erar_env_load(erar_env* env, __u8* to, __u32 bytes) {
+  if (env->frame->size < std::size_t{ERAR_HEADER_BYTES} + bytes) return -1;
+  std::memcpy(to, env->frame->data + ERAR_HEADER_BYTES, bytes);
+  return 0;
+}
+
+int erar_env_save(erar_env* env, const __u8* from, __u32 bytes) {
+  if (env->frame->size < std::size_t{ERAR_HEADER_BYTES} + bytes) return -1;
+  std::memcpy(env->frame->data + ERAR_HEADER_BYTES, from, bytes);
+  return 0;
+}
+
+void erar_env_count(erar_env* env, __u32 counter, __u64 value) {
+  env->memory->counters[counter] += value;
+}
+
+void erar_env_complete(erar_env* env, erar_operation*) { ++*env->memory->completions; }
+
+}  // namespace
+
+#include "core/protocol/step.h"
+
+namespace erar {
+
+Verdict native_step(NativeMemory& memory, NativeFrame& frame, bool from_process) {
+  erar_env env{&memory, &frame};
+  return static_cast<Verdict>(erar_step(&env, from_process ? 1 : 0));
+}
+
+Verdict native_kick(NativeMemory& memory, NativeFrame& frame, std::uint32_t operation) {
+  frame.size = std::size_t{ERAR_HEADER_BYTES} + memory.config->segment_bytes;
+  if (frame.size > frame.capacity) return Verdict::kDrop;
+  erar_write_kick(reinterpret_cast<erar_frame*>(frame.data), memory.config, operation);
+  return native_step(memory, frame, true);
+}
+
+}  // namespace erar
