@@ -111,7 +111,7 @@ RingReceiver::Landing RingReceiver::landing_place() {
   const SumSegment& segment = plan_->sum[sum_at_.segment];
   const std::size_t left = segment.bytes - sum_at_.offset;
   if (segment.own != segment.sum) {
-    return {segment.sum + sum_at_.offset, std::min(left, kReceiveBytes)};
+    return {segment.sum + sum_at_.offset, std::min(left, kStageBytes)};
   }
   return {stage_.data(), std::min(left, stage_.size())};
 }

@@ -59,7 +59,7 @@ Result<void> RingTransfer::run(const RingPlan& plan, const OperationHeader& head
 // the next, so on round the ring: who comes late finds both neighbours gone and names both, as it
 // cannot tell which went first.
 Error RingTransfer::explain(Error error) {
-  if (error.code == EPROTO) return error;
+  if (error.code == EPROTO || error.code == ETIMEDOUT) return error;
   if (!receiver_.done()) {
     if (auto last = receiver_.try_receive(); !last && last.error().code == EPROTO) {
       return last.error();
@@ -67,7 +67,8 @@ Error RingTransfer::explain(Error error) {
   }
   pollfd gone[2] = {{link_.prev.get(), POLLRDHUP, 0}, {link_.next.get(), POLLRDHUP, 0}};
   if (before_ == after_ || ::poll(gone, 2, 0) < 2) return error;
-  error.object += " (so did " + (error.object.starts_with(before_) ? after_ : before_) + ")";
+  const std::string& other = error.object.starts_with(before_) ? after_ : before_;
+  error.object += " (" + other + " has hung up as well)";
   return error;
 }
 

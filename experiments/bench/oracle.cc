@@ -96,16 +96,16 @@ std::uint64_t wrong_any(const float* result, std::size_t count, const FloatBlock
 
 std::uint64_t wrong_float32(const Operation& operation, std::size_t first,
                             std::span<const float> result) {
-  static const FloatLoops loops = __builtin_cpu_supports("avx2") ? FloatLoops{add_avx2, wrong_avx2}
-                                                                 : FloatLoops{add_any, wrong_any};
+  static const FloatLoops kLoops = __builtin_cpu_supports("avx2") ? FloatLoops{add_avx2, wrong_avx2}
+                                                                  : FloatLoops{add_any, wrong_any};
   FloatBlock block;
   std::array<float, kBlock> values;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
     workloads::fill_float32({operation.seed, rank}, first, {values.data(), result.size()});
-    loops.add(values.data(), result.size(), block);
+    kLoops.add(values.data(), result.size(), block);
   }
   const FloatSumBound bound(operation.ranks, std::bit_cast<float>(block.largest_bits));
-  return loops.wrong(result.data(), result.size(), block, bound);
+  return kLoops.wrong(result.data(), result.size(), block, bound);
 }
 
 template <class T, class Check>

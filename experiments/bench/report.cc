@@ -56,6 +56,7 @@ Json context_fields(const Conditions& conditions) {
   context["kernel"] = conditions.host.kernel;
   context["cpu"] = conditions.host.cpu;
   context["cpus"] = conditions.host.cpus;
+  context["load_average"] = conditions.host.load;
   context["date"] = conditions.host.date;
   context["version"] = conditions.version;
   context["commit"] = conditions.commit;

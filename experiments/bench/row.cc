@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 
@@ -54,6 +55,7 @@ HostInfo read_host_info() {
     host.cpus = static_cast<unsigned>(CPU_COUNT(&usable));
   }
   host.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  if (::getloadavg(&host.load, 1) != 1) host.load = 0;
   return host;
 }
 

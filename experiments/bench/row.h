@@ -19,6 +19,7 @@ struct HostInfo {
   std::string cpu;
   unsigned cpus = 0;  // that this process may use
   std::string date;   // UTC, when the run began
+  double load = 0;    // load average of the minute before: above 0.5 or so, others took part
 };
 
 HostInfo read_host_info();

@@ -43,8 +43,8 @@ std::string table_header(const Conditions& conditions) {
   const HostInfo& host = conditions.host;
   std::string text = fmt::format("# erar bench allreduce, version {} ({})\n", conditions.version,
                                  conditions.commit);
-  text +=
-      fmt::format("# {}, kernel {}, {} CPUs, {}\n", host.date, host.kernel, host.cpus, host.cpu);
+  text += fmt::format("# {}, kernel {}, {} CPUs, {}; load before {:.2f}\n", host.date, host.kernel,
+                      host.cpus, host.cpu, host.load);
   text += fmt::format("# fabric {}, {} ranks, MTU {}, offloads {}, ranks {}\n",
                       name_of(fabric.kind), fabric.ranks, fabric.mtu, on_off(fabric.offloads),
                       options.pin ? "pinned" : "not pinned");

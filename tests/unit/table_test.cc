@@ -42,7 +42,7 @@ Row failed_row(const std::string& backend, std::size_t bytes, const std::string&
 
 Conditions conditions() {
   Conditions made;
-  made.host = {"host", "6.1.0", "A CPU, of \"some\" kind", 2, "2024-01-01T00:00:00Z"};
+  made.host = {"host", "6.1.0", "A CPU, of \"some\" kind", 2, "2024-01-01T00:00:00Z", 0.5};
   made.version = "1.2.3";
   made.commit = "abcdef0";
   made.options = *parse_bench_options({});

@@ -70,8 +70,8 @@ void floats_any(Key key, std::uint32_t first, float scale, float* out, std::size
 }
 
 bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
+  static const bool kHas = __builtin_cpu_supports("avx2") != 0;
+  return kHas;
 }
 
 // 2^-(31 + k): a 32-bit word times this lies in [-2^-k, 2^-k].
