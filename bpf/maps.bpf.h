@@ -140,6 +140,11 @@ static __always_inline int erar_env_save(struct erar_env *env, const __u8 *from,
   return (int)bpf_xdp_store_bytes(env->context, ERAR_HEADER_BYTES, (void *)from, (__u32)length);
 }
 
+static __always_inline __u32 erar_env_cpu(struct erar_env *env) {
+  (void)env;
+  return bpf_get_smp_processor_id();
+}
+
 static __always_inline void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
   if (counter < ERAR_COUNTERS) env->counters->values[counter] += value;
 }

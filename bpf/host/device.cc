@@ -67,6 +67,8 @@ void unmap_array(void* memory, const bpf_map* map) {
 
 // Below this many frames the socket is cheaper than an injection.
 constexpr std::uint32_t kKicksBySocket = 4;
+// Fewer parked frames than this are resumed where the process is, whatever CPU parked them.
+constexpr std::uint32_t kWorthAWakeUp = 8;
 
 }  // namespace
 
@@ -84,7 +86,11 @@ struct Device::Handles {
   }
 };
 
-Device::Device() : handles_(std::make_unique<Handles>()) {}
+Device::Device()
+    : handles_(std::make_unique<Handles>()),
+      team_([this](std::uint32_t operation, std::uint32_t frames) {
+        return inject(operation, frames);
+      }) {}
 
 Device::~Device() {
   if (handles_->skeleton == nullptr) return;
@@ -186,9 +192,25 @@ std::uint32_t Device::open_operation(const erar_start& start) {
 }
 
 Result<void> Device::start(const erar_start& start) {
-  const std::uint32_t frames = open_operation(start);
+  std::uint32_t frames = open_operation(start);
   if (frames == 0) return {};
-  return frames <= kKicksBySocket ? send_kicks(start.number, frames) : inject(start.number, frames);
+  if (frames <= kKicksBySocket) return send_kicks(start.number, frames);
+  frames -= resume_elsewhere(slot(start.number));
+  return frames == 0 ? Result<void>() : inject(start.number, frames);
+}
+
+// Orders frames that other CPUs parked back to them; returns how many.
+std::uint32_t Device::resume_elsewhere(const erar_operation& operation) {
+  std::array<std::uint32_t, 64> parked_by{};  // CPUs beyond are served from here
+  for (std::uint32_t i = 0; i < operation.unpark_count; i++)
+    if (operation.unpark_cpu[i] < parked_by.size()) parked_by[operation.unpark_cpu[i]]++;
+  const int here = sched_getcpu();
+  std::uint32_t ordered = 0;
+  for (unsigned cpu = 0; cpu < parked_by.size(); cpu++) {
+    if (static_cast<int>(cpu) == here || parked_by[cpu] < kWorthAWakeUp) continue;
+    if (team_.inject_on(cpu, operation.number, parked_by[cpu])) ordered += parked_by[cpu];
+  }
+  return ordered;
 }
 
 Result<void> Device::send_kicks(std::uint32_t operation, std::uint32_t frames) {
@@ -206,7 +228,9 @@ Result<void> Device::send_kicks(std::uint32_t operation, std::uint32_t frames) {
 }
 
 Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
-  auto* kick = reinterpret_cast<erar_frame*>(frame_words_.data());
+  // Several threads may inject at once: each has a frame of its own.
+  alignas(erar_frame) std::array<std::uint8_t, ERAR_MAX_FRAME_BYTES> kick_bytes{};
+  auto* kick = reinterpret_cast<erar_frame*>(kick_bytes.data());
   erar_write_kick(kick, &config_, operation);
   // One batch: from the second on, the kernel would reuse pages of frames that have come to their
   // end meanwhile, without writing the kick frame into them again.
@@ -237,6 +261,7 @@ Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
       stored += __atomic_load_n(&slot(operation).finals, __ATOMIC_RELAXED);
     return stored;
   };
+  if (auto injected = team_.take_error(); !injected) return injected;
   if (any_done()) return {};
   // Another rank's process may need this CPU to get there: each look is followed by a yield.
   for (const std::uint64_t until_ns = monotonic_ns() + spin_ns_; monotonic_ns() < until_ns;) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/config.h"
+#include "bpf/host/kick_team.h"
 #include "core/backend.h"
 #include "core/protocol/start.h"
 #include "core/result.h"
@@ -66,6 +67,7 @@ class Device {
   Result<void> map_memory();
   Result<void> attach(const RingEndpoint& endpoint, bool generic_mode);
   Result<void> send_kicks(std::uint32_t operation, std::uint32_t frames);
+  std::uint32_t resume_elsewhere(const erar_operation& operation);
   [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
     return memory_.operations[operation % ERAR_SLOTS];
   }
@@ -79,6 +81,7 @@ class Device {
   std::array<std::uint64_t, ERAR_COUNTERS> native_counters_{};
   std::uint64_t native_completions_ = 0;
   std::vector<std::uint64_t> frame_words_;  // kKicksBySocket frames of full size
+  KickTeam team_;
 };
 
 }  // namespace erar

@@ -10,7 +10,7 @@ struct ErarOptions {
   std::uint32_t job = 1;                     // frames of other jobs are not ours (16 bits are sent)
   std::uint32_t token = 0;                   // secret that every frame must carry
   std::uint64_t timeout_ns = 5'000'000'000;  // an operation without progress fails after this
-  std::uint64_t spin_ns = 50'000;      // a waiting rank looks and yields for so long, then sleeps
+  std::uint64_t spin_ns = 300'000;     // a waiting rank looks and yields for so long, then sleeps
   std::size_t registered_bytes = 0;    // what allocate() can hand out in all
   std::size_t group_bytes = 1U << 20;  // size in which caller's buffers are pipelined
 };

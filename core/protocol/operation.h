@@ -36,7 +36,8 @@ struct erar_operation {
   __u32 own_count;
   __u32 unpark_count;
   __u32 reserved[7];
-  __u16 unpark[ERAR_PARK_PLACES];  // places claimed by the process, for kick frames to resume
+  __u16 unpark[ERAR_PARK_PLACES];      // places claimed by the process, for kick frames to resume
+  __u16 unpark_cpu[ERAR_PARK_PLACES];  // and the CPUs that parked them
 
   __u32 kicks __attribute__((aligned(64)));     // kick frames that have chosen their work
   __u32 own_next __attribute__((aligned(64)));  // own segments started
@@ -44,7 +45,7 @@ struct erar_operation {
   __u32 done;                                   // finals == segments
   __u32 waiting;                                // the process sleeps: ring the doorbell when done
 } __attribute__((aligned(64)));
-ERAR_STATIC_ASSERT(sizeof(struct erar_operation) == 512, "slot size");
+ERAR_STATIC_ASSERT(sizeof(struct erar_operation) == 768, "slot size");
 
 // Of each segment in the arena: the operation it serves and how far it is. A state of any other
 // operation means ERAR_OWN, so nothing is reset between operations.
@@ -62,10 +63,14 @@ ERAR_INLINE int erar_state_is_own(__u64 word, __u32 operation) {
   return word >> 2 != operation || (word & 3) == ERAR_OWN;
 }
 
-// Of each parking place: which operation's frame lies there and its length; 0 when free.
-ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes) {
-  return (__u64)operation << 32 | payload_bytes;
+// Of each parking place: which operation's frame lies there, its length and the CPU that parked it; 0
+// when free.
+ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes, __u32 cpu) {
+  return (__u64)operation << 32 | (__u64)(cpu & 0xffff) << 16 | payload_bytes;
 }
+
+ERAR_INLINE __u32 erar_park_tag_operation(__u64 tag) { return (__u32)(tag >> 32); }
+ERAR_INLINE __u32 erar_park_tag_cpu(__u64 tag) { return (__u32)(tag >> 16) & 0xffff; }
 
 // Constant while the program is loaded. `link` is the first 40 bytes of a full frame to the next rank.
 struct erar_config {

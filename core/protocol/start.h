@@ -39,10 +39,11 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_
   for (__u32 place = 0; place < places; place++) {
     __u64 tag = __atomic_load_n(&park_tags[place], __ATOMIC_SEQ_CST);
 
-    if (tag >> 32 != start->number) continue;
+    if (erar_park_tag_operation(tag) != start->number) continue;
     if (!__atomic_compare_exchange_n(&park_tags[place], &tag, 0, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST))
       continue;
+    slot->unpark_cpu[unparked] = (__u16)erar_park_tag_cpu(tag);
     slot->unpark[unparked++] = (__u16)place;
   }
   slot->unpark_count = unparked;

@@ -13,6 +13,7 @@
 //   int erar_env_resize(struct erar_env *, __u32 frame_bytes)       0 or an error; data moves
 //   int erar_env_load(struct erar_env *, __u8 *to, __u32 bytes)     payload -> memory, 0 or an error
 //   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
+//   __u32 erar_env_cpu(struct erar_env *)                           the CPU that runs the step
 //   void erar_env_count(struct erar_env *, __u32 counter, __u64 value)
 //   void erar_env_complete(struct erar_env *, struct erar_operation *)      `done` was just set
 // Several CPUs may run the step for one rank at once; two frames never share a segment's turn to store
@@ -201,7 +202,7 @@ ERAR_INLINE void erar_unpark_packet(const struct erar_config *config,
 ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation,
                           const struct erar_packet *packet, enum erar_verdict *verdict) {
   __u32 number = ERAR_READ_ONCE(operation->number);
-  __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes);
+  __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes, erar_env_cpu(env));
   __u32 place = erar_park_place(erar_env_config(env), packet);
   __u64 *tag_at = erar_env_park_tag(env, place);
   __u8 *payload_at = erar_env_park(env, place);

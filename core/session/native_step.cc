@@ -58,6 +58,8 @@ int erar_env_save(erar_env* env, const __u8* from, __u32 bytes) {
   return 0;
 }
 
+__u32 erar_env_cpu(erar_env*) { return 0; }
+
 void erar_env_count(erar_env* env, __u32 counter, __u64 value) {
   env->memory->counters[counter] += value;
 }

@@ -36,6 +36,7 @@ HOOK int erar_env_load(struct erar_env *env, __u8 *to, __u32 bytes) {
 HOOK int erar_env_save(struct erar_env *env, const __u8 *from, __u32 bytes) {
   return from == env->bytes && bytes == 0;
 }
+HOOK __u32 erar_env_cpu(struct erar_env *env) { return (__u32)env->word; }
 HOOK void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
   env->word += counter + value;
 }
