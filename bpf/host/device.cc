@@ -66,9 +66,9 @@ void unmap_array(void* memory, const bpf_map* map) {
 }
 
 // Below this many frames the socket is cheaper than an injection.
-constexpr std::uint32_t kKicksBySocket = 4;
+constexpr std::uint32_t kKicksBySocket = 16;
 // Fewer parked frames than this are resumed where the process is, whatever CPU parked them.
-constexpr std::uint32_t kWorthAWakeUp = 8;
+constexpr std::uint32_t kWorthAWakeUp = 24;
 
 }  // namespace
 
@@ -220,7 +220,6 @@ Result<void> Device::send_kicks(std::uint32_t operation, std::uint32_t frames) {
   for (std::uint32_t i = 0; i < frames; i++) {
     NativeFrame frame;
     frame.data = reinterpret_cast<std::uint8_t*>(frame_words_.data()) + i * frame_bytes;
-    frame.capacity = frame_bytes;
     if (native_kick(memory_, frame, operation) == Verdict::kForward)
       leaving[count++] = {frame.data, frame.size};
   }

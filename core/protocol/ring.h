@@ -34,7 +34,10 @@ ERAR_INLINE __u32 erar_receiver(__u32 block, __u32 hop, __u32 ranks) {
 
 // How many frames one rank may have under way per operation. A veth queue holds 256 frames and drops
 // without a word what exceeds them; two data operations are under way at a time, and the exponents'.
-#define ERAR_FRAMES_PER_OPERATION 120
+//
+// At least two each for 64 ranks: the one frame of an operation that may be short is not recycled, and
+// a second in the window makes up for it (see erar_start_own()).
+#define ERAR_FRAMES_PER_OPERATION 128
 ERAR_INLINE __u32 erar_window(__u32 ranks) { return ERAR_FRAMES_PER_OPERATION / ranks; }
 
 #endif

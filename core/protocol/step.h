@@ -10,7 +10,7 @@
 //   __u8 *erar_env_park(struct erar_env *, __u32 place)             place < SLOTS * PARK_PLACES
 //   __u64 *erar_env_park_tag(struct erar_env *, __u32 place)
 //   __u8 *erar_env_data(struct erar_env *), *erar_env_data_end(struct erar_env *)
-//   int erar_env_resize(struct erar_env *, __u32 frame_bytes)       0 or an error; data moves
+//   int erar_env_resize(struct erar_env *, __u32 frame_bytes)       to fewer bytes; 0 or an error
 //   int erar_env_load(struct erar_env *, __u8 *to, __u32 bytes)     payload -> memory, 0 or an error
 //   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
 //   __u32 erar_env_cpu(struct erar_env *)                           the CPU that runs the step
@@ -143,12 +143,19 @@ ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_
 }
 
 // The frame in hand becomes the next segment of this rank's own block, or ends.
+//
+// A frame is never made longer: its buffer may be no larger than what it carried (an skb of a packet
+// socket, a NIC's small buffer). Only the operation's last segment is short, so at most one frame ends
+// here unused. Blocks differ by one segment at most and a window has two, so enough others come.
 ERAR_INLINE enum erar_verdict erar_start_own(struct erar_env *env, struct erar_operation *operation,
                                              struct erar_packet *packet, __u32 counter) {
   const struct erar_config *config = erar_env_config(env);
+  __u64 frame_bytes = (__u64)(erar_env_data_end(env) - erar_env_data(env));
   __u32 own = ERAR_READ_ONCE(operation->own_next);
   const __u8 *share;
 
+  if (frame_bytes < ERAR_HEADER_BYTES + config->segment_bytes)
+    return erar_drop(env, ERAR_COUNT_RETIRED);
   // Most ends of frames come when nothing is left to start: spare them the atomic.
   if (own < operation->own_count) own = __sync_fetch_and_add(&operation->own_next, 1);
   if (own >= operation->own_count) return erar_drop(env, ERAR_COUNT_RETIRED);

@@ -39,8 +39,7 @@ __u8* erar_env_data_end(erar_env* env) { return env->frame->data + env->frame->s
 
 int erar_env_resize(erar_env* env, __u32 frame_bytes) {
   erar::NativeFrame& frame = *env->frame;
-  if (frame_bytes > frame.capacity && (frame.grow == nullptr || !frame.grow(frame, frame_bytes)))
-    return -1;
+  if (frame_bytes > frame.size) return -1;
   frame.size = frame_bytes;
   return 0;
 }
@@ -79,7 +78,6 @@ Verdict native_step(NativeMemory& memory, NativeFrame& frame, bool from_process)
 
 Verdict native_kick(NativeMemory& memory, NativeFrame& frame, std::uint32_t operation) {
   frame.size = std::size_t{ERAR_HEADER_BYTES} + memory.config->segment_bytes;
-  if (frame.size > frame.capacity) return Verdict::kDrop;
   erar_write_kick(reinterpret_cast<erar_frame*>(frame.data), memory.config, operation);
   return native_step(memory, frame, true);
 }

@@ -23,22 +23,17 @@ struct NativeMemory {
   std::uint64_t* completions = nullptr;  // operations that became done in this step
 };
 
-// A frame in a buffer of `capacity` bytes, 8-byte aligned; the step may change `size` up to it.
-// Where a larger frame is wanted, `grow` may move the frame to a buffer of that many bytes (false:
-// it cannot).
+// A frame in a buffer, 8-byte aligned; the step may make `size` smaller.
 struct NativeFrame {
   std::uint8_t* data = nullptr;
   std::size_t size = 0;
-  std::size_t capacity = 0;
-  bool (*grow)(NativeFrame& frame, std::size_t bytes) = nullptr;
-  void* owner = nullptr;  // for grow
 };
 
 // Runs the step; on kForward the frame is what leaves. from_process: a kick frame of this rank's
 // own.
 Verdict native_step(NativeMemory& memory, NativeFrame& frame, bool from_process);
 
-// Writes a kick frame of full size into the buffer and runs the step on it.
+// Writes a kick frame into a buffer that holds a whole segment's frame and runs the step on it.
 Verdict native_kick(NativeMemory& memory, NativeFrame& frame, std::uint32_t operation);
 
 }  // namespace erar

@@ -34,28 +34,10 @@ std::uint32_t MemoryRank::start(const erar_start& start) {
                               &config_, &start);
 }
 
-namespace {
-
-// The buffer is a vector of exactly the frame's size, so that a sanitizer sees a step that reads
-// past it; a frame that is recycled into a longer segment gets a longer vector.
-bool grow_vector(NativeFrame& frame, std::size_t bytes) {
-  auto* vector = static_cast<Frame*>(frame.owner);
-  vector->resize(bytes);
-  frame.data = vector->data();
-  frame.capacity = vector->size();
-  return true;
-}
-
-NativeFrame view_of(Frame& frame) {
-  return NativeFrame{frame.data(), frame.size(), frame.size(), grow_vector, &frame};
-}
-
-}  // namespace
-
 Verdict MemoryRank::kick(std::uint32_t number, Frame& frame) {
   frame.resize(std::size_t{ERAR_HEADER_BYTES} + config_.segment_bytes);
   NativeMemory mine = memory();
-  NativeFrame native = view_of(frame);
+  NativeFrame native{frame.data(), frame.size()};
   const Verdict verdict = native_kick(mine, native, number);
   frame.resize(native.size);
   return verdict;
@@ -63,7 +45,7 @@ Verdict MemoryRank::kick(std::uint32_t number, Frame& frame) {
 
 Verdict MemoryRank::receive(Frame& frame) {
   NativeMemory mine = memory();
-  NativeFrame native = view_of(frame);
+  NativeFrame native{frame.data(), frame.size()};
   const Verdict verdict = native_step(mine, native, false);
   frame.resize(native.size);
   return verdict;

@@ -148,7 +148,7 @@ TEST_P(StepOverRanks, CountersTellWhatTheProtocolPromises) {
 
 TEST_P(StepOverRanks, AnyStartOrderAndAnyDeliveryOrder) {
   const unsigned ranks = GetParam();
-  for (std::uint64_t seed = 1; seed <= 40; seed++) {
+  for (std::uint64_t seed = 1; seed <= (ranks > 9 ? 4 : 40); seed++) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
     const auto segments =
@@ -195,7 +195,7 @@ TEST_P(StepOverRanks, SeveralOperationsInFlightAndSlotsReused) {
     check.expect_sums(start_of(index));
 }
 
-INSTANTIATE_TEST_SUITE_P(Rings, StepOverRanks, testing::Range(2U, 10U));
+INSTANTIATE_TEST_SUITE_P(Rings, StepOverRanks, testing::Values(2, 3, 4, 5, 6, 7, 8, 9, 64));
 
 // Rank 1 of 4 as the fixtures want it.
 std::unique_ptr<MemoryRank> fixture_rank() {
