@@ -1,6 +1,6 @@
 # Writes version.h when the commit has changed; run at every build, as a checkout moves without CMake.
 execute_process(
-  COMMAND git -C ${SOURCE_DIR} describe --always --dirty --abbrev=7 --exclude=*
+  COMMAND git -c safe.directory=* -C ${SOURCE_DIR} describe --always --dirty --abbrev=7 --exclude=*
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT commit)
   set(commit "unknown commit")

@@ -66,9 +66,9 @@ void unmap_array(void* memory, const bpf_map* map) {
 }
 
 // Below this many frames the socket is cheaper than an injection.
-constexpr std::uint32_t kKicksBySocket = 16;
+constexpr std::uint32_t kKicksBySocket = 8;
 // Fewer parked frames than this are resumed where the process is, whatever CPU parked them.
-constexpr std::uint32_t kWorthAWakeUp = 24;
+constexpr std::uint32_t kWorthAWakeUp = 8;
 
 }  // namespace
 

@@ -9,6 +9,13 @@ namespace erar {
 
 using numeric::Exponent;
 
+namespace {
+
+// Results of this size do not stay in the cache until somebody reads them: they are stored past it.
+constexpr std::size_t kLargeResultBytes = 2U << 20;
+
+}  // namespace
+
 Pipeline::Pipeline(Device& device, const Arena& arena, const StagingArea* areas,
                    const PipelineRequest& request, std::uint32_t first_operation)
     : device_(device),
@@ -70,16 +77,43 @@ Result<void> Pipeline::start(std::uint32_t number, const ArenaRange& range, std:
   return device_.start(start);
 }
 
+std::span<const float> Pipeline::values(std::size_t group) const {
+  return {reinterpret_cast<const float*>(request_.input + group_offset(group)),
+          group_bytes(group) / sizeof(float)};
+}
+
+std::uint32_t* Pipeline::lanes(std::size_t group) const {
+  return reinterpret_cast<std::uint32_t*>(arena_.segment(data_range(group).first_segment));
+}
+
 Result<void> Pipeline::start_exponents(std::size_t group) {
   const auto found = exponents(group);
-  const auto* values = reinterpret_cast<const float*>(request_.input + group_offset(group));
-  numeric::block_exponents({values, group_bytes(group) / sizeof(float)}, found);
-
+  if (request_.in_place) {
+    numeric::block_exponents(values(group), found);
+  } else {
+    numeric::quantise_by_own_exponents(values(group), found, request_.ranks, lanes(group));
+    own_exponents_[group % kPipelineDepth].assign(found.begin(), found.end());
+  }
   ArenaRange range = areas_[group % kPipelineDepth].exponents;
   range.bytes = found.size_bytes();
   range.segments = static_cast<std::uint32_t>((range.bytes + device_.segment_bytes() - 1) /
                                               device_.segment_bytes());
   return start(exponent_operation(group), range, ERAR_MAX_LANES16);
+}
+
+void Pipeline::prepare_floats(std::size_t group) {
+  const auto agreed = exponents(group);
+  const auto bad = std::find(agreed.begin(), agreed.end(), numeric::kNotFinite);
+  if (bad != agreed.end()) {
+    const auto block = static_cast<std::size_t>(bad - agreed.begin());
+    if (!not_finite_)
+      not_finite_ = group_offset(group) / sizeof(float) + block * numeric::kExponentBlock;
+  } else if (request_.in_place) {
+    numeric::quantise(values(group), agreed, request_.ranks, lanes(group));
+  } else {
+    numeric::requantise_where_raised(values(group), own_exponents_[group % kPipelineDepth], agreed,
+                                     request_.ranks, lanes(group));
+  }
 }
 
 // This rank's share goes into the arena. Registered integers are there already.
@@ -88,20 +122,10 @@ void Pipeline::prepare(std::size_t group) {
   const std::byte* input = request_.input + group_offset(group);
   const std::size_t bytes = group_bytes(group);
 
-  if (is_float()) {
-    const auto agreed = exponents(group);
-    const auto bad = std::find(agreed.begin(), agreed.end(), numeric::kNotFinite);
-    if (bad != agreed.end()) {
-      const auto block = static_cast<std::size_t>(bad - agreed.begin());
-      if (!not_finite_)
-        not_finite_ = group_offset(group) / sizeof(float) + block * numeric::kExponentBlock;
-      return;
-    }
-    numeric::quantise({reinterpret_cast<const float*>(input), bytes / sizeof(float)}, agreed,
-                      request_.ranks, reinterpret_cast<std::uint32_t*>(share));
-  } else if (share != input) {
+  if (is_float())
+    prepare_floats(group);
+  else if (share != input)
     std::memcpy(share, input, bytes);
-  }
   // What pads a caller's buffer to a whole chunk must not be another operation's leavings.
   if (!request_.in_place && bytes % ERAR_CHUNK_BYTES != 0)
     std::memset(share + bytes, 0, ERAR_CHUNK_BYTES - bytes % ERAR_CHUNK_BYTES);
@@ -124,8 +148,10 @@ void Pipeline::finish(std::size_t group) {
   const std::size_t bytes = group_bytes(group);
 
   if (is_float()) {
-    numeric::dequantise(reinterpret_cast<const std::uint32_t*>(sums), exponents(group),
-                        request_.ranks, {reinterpret_cast<float*>(output), bytes / sizeof(float)});
+    const auto destination =
+        bytes_ >= kLargeResultBytes ? numeric::Destination::kMemory : numeric::Destination::kCache;
+    numeric::dequantise(lanes(group), exponents(group), request_.ranks,
+                        {reinterpret_cast<float*>(output), bytes / sizeof(float)}, destination);
   } else if (sums != output) {
     std::memcpy(output, sums, bytes);
   }

@@ -1,8 +1,14 @@
 // Pipeline: one allreduce as groups in flight: exponents, quantise or copy in, ring, copy out.
+//
+// Floats out of place are read from cold memory once: a group is quantised by its own exponents
+// while these are found, and only blocks in which another rank has a larger one are quantised
+// again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "bpf/host/arena.h"
 #include "bpf/host/device.h"
@@ -52,6 +58,9 @@ class Pipeline {
   [[nodiscard]] std::uint32_t exponent_operation(std::size_t group) const;
   [[nodiscard]] std::uint32_t data_operation(std::size_t group) const;
   [[nodiscard]] bool may_prepare() const;
+  [[nodiscard]] std::span<const float> values(std::size_t group) const;
+  [[nodiscard]] std::uint32_t* lanes(std::size_t group) const;
+  void prepare_floats(std::size_t group);
 
   Result<bool> advance();
   Result<void> wait();
@@ -68,6 +77,8 @@ class Pipeline {
   GroupPlan plan_;
   std::uint32_t first_operation_;
   std::size_t bytes_;
+  // This rank's exponents by which a group is quantised already, by area.
+  std::array<std::vector<numeric::Exponent>, kPipelineDepth> own_exponents_;
   // Groups that have passed each stage; every stage takes groups in order.
   std::size_t announced_ = 0;
   std::size_t prepared_ = 0;

@@ -142,6 +142,28 @@ void quantise(std::span<const float> values, std::span<const Exponent> exponents
   }
 }
 
+void quantise_by_own_exponents(std::span<const float> values, std::span<Exponent> exponents,
+                               unsigned ranks, std::uint32_t* lanes) {
+  for (std::size_t block = 0; block < exponents.size(); ++block) {
+    const std::size_t first = block * kExponentBlock;
+    const auto part = values.subspan(first, std::min(kExponentBlock, values.size() - first));
+    const auto exponent = exponents.subspan(block, 1);
+    block_exponents(part, exponent);
+    if (exponent[0] != kNotFinite) quantise(part, exponent, ranks, lanes + first);
+  }
+}
+
+void requantise_where_raised(std::span<const float> values, std::span<const Exponent> own,
+                             std::span<const Exponent> agreed, unsigned ranks,
+                             std::uint32_t* lanes) {
+  for (std::size_t block = 0; block < agreed.size(); ++block) {
+    if (own[block] == agreed[block]) continue;
+    const std::size_t first = block * kExponentBlock;
+    const auto part = values.subspan(first, std::min(kExponentBlock, values.size() - first));
+    quantise(part, agreed.subspan(block, 1), ranks, lanes + first);
+  }
+}
+
 void dequantise(const std::uint32_t* lanes, std::span<const Exponent> exponents, unsigned ranks,
                 std::span<float> values, Destination destination) {
   const BlockFloatKernel& kernel = *active_kernel();

@@ -43,6 +43,17 @@ void block_exponents(std::span<const float> values, std::span<Exponent> exponent
 void quantise(std::span<const float> values, std::span<const Exponent> exponents, unsigned ranks,
               std::uint32_t* lanes);
 
+// Both in one pass over cold memory: the values' own exponents, and their lanes under these. Lanes
+// of blocks that hold a NaN or an infinity are unspecified. values and lanes do not overlap.
+void quantise_by_own_exponents(std::span<const float> values, std::span<Exponent> exponents,
+                               unsigned ranks, std::uint32_t* lanes);
+
+// Makes of these the lanes under the agreed exponents, by quantising anew the blocks whose own
+// exponent is another: few, where ranks hold values of like magnitude.
+void requantise_where_raised(std::span<const float> values, std::span<const Exponent> own,
+                             std::span<const Exponent> agreed, unsigned ranks,
+                             std::uint32_t* lanes);
+
 // Where a result is wanted. Stores to memory pass the cache by. Measured on a Sapphire Rapids VM,
 // groups of 1 MB of lanes in the cache to a buffer of 64 MB: 18 GB/s to memory, 5.5 to the cache;
 // of 2 to 16 MB: 18 and 15; of 64 kB: 18 and 33. In memory it must be read from there, so: kMemory

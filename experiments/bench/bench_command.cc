@@ -59,6 +59,8 @@ constexpr OptionRow kOptions[] = {
      "Seconds without progress after which a backend gives up"},
     {"--pin", &BenchArguments::pin, "on or off: rank r on CPU r modulo the number of CPUs"},
     {"--seed", &BenchArguments::seed, "Of the input values"},
+    {"--magnitudes", &BenchArguments::magnitudes,
+     "float32: alike on all ranks, or apart by factors up to 8, anew for each 1024 elements"},
     {"--json", &BenchArguments::json, "Also write context and rows to this file"},
     {"--csv", &BenchArguments::csv, "Also write the rows to this file"},
 };

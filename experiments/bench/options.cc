@@ -136,6 +136,9 @@ void read_method(const BenchArguments& arguments, Reader& reader, BenchOptions& 
   options.in_place = arguments.in_place || options.registered;
   options.seed = reader.number<std::uint64_t>("--seed", arguments.seed, 0,
                                               std::numeric_limits<std::uint64_t>::max());
+  options.magnitudes = reader.choice("--magnitudes", arguments.magnitudes, "alike", "apart")
+                           ? workloads::Magnitudes::kApart
+                           : workloads::Magnitudes::kAlike;
   options.timeout_ns = read_timeout(arguments.timeout, reader);
   options.pin = reader.choice("--pin", arguments.pin, "off", "on");
 }

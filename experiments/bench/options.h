@@ -3,6 +3,7 @@
 
 #include "core/backend.h"
 #include "emu/netns/fabric.h"
+#include "workloads/generator/values.h"
 
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,7 @@ struct BenchArguments {
   std::string timeout = "10";
   std::string pin = "on";
   std::string seed = "1";
+  std::string magnitudes = "alike";
   std::string json;
   std::string csv;
   bool counters = false;
@@ -61,6 +63,7 @@ struct BenchOptions {
   std::uint64_t timeout_ns = 0;
   bool pin = true;
   std::uint64_t seed = 1;
+  workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats, over the ranks
   std::string json_path;
   std::string csv_path;
   bool counters = false;

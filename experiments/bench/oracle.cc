@@ -21,7 +21,8 @@ std::uint64_t wrong_int32(const Operation& operation, std::size_t first,
   std::array<std::uint32_t, kBlock> sum{};
   std::array<std::int32_t, kBlock> values;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
-    workloads::fill_int32({operation.seed, rank}, first, {values.data(), result.size()});
+    workloads::fill_int32({operation.seed, rank, operation.magnitudes}, first,
+                          {values.data(), result.size()});
     for (std::size_t i = 0; i < result.size(); ++i) {
       sum[i] += static_cast<std::uint32_t>(values[i]);
     }
@@ -101,7 +102,8 @@ std::uint64_t wrong_float32(const Operation& operation, std::size_t first,
   FloatBlock block;
   std::array<float, kBlock> values;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
-    workloads::fill_float32({operation.seed, rank}, first, {values.data(), result.size()});
+    workloads::fill_float32({operation.seed, rank, operation.magnitudes}, first,
+                            {values.data(), result.size()});
     kLoops.add(values.data(), result.size(), block);
   }
   const FloatSumBound bound(operation.ranks, std::bit_cast<float>(block.largest_bits));

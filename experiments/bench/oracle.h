@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/backend.h"
+#include "workloads/generator/values.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@ struct Operation {
   DataType type = DataType::kInt32;
   unsigned ranks = 1;
   std::uint64_t seed = 0;
+  workloads::Magnitudes magnitudes = workloads::Magnitudes::kApart;
 };
 
 // Elements of the result that are not what the operation's sum may be. int32: exact modulo 2^32.

@@ -102,7 +102,7 @@ class RankLoop {
                          std::span<std::uint64_t> times) {
     const std::size_t operations = chain_length(plan_) == 1 ? 1 : timed + 1;
     for (std::size_t i = 0; i < operations; ++i) {
-      workloads::fill({seed_of(i), rank_}, plan_.type, buffers.inputs[i]);
+      workloads::fill({seed_of(i), rank_, plan_.magnitudes}, plan_.type, buffers.inputs[i]);
     }
     const std::uint64_t softirq_before = rank_ == 0 ? softirq_.total_ns() : 0;
     if (Result<void> met = region_.barrier(); !met) return met;
@@ -138,7 +138,8 @@ class RankLoop {
   Result<void> check(const Buffers& buffers, std::size_t operations) {
     const bool compare_bits = plan_.type == DataType::kFloat32;
     for (std::size_t i = 0; i < operations; ++i) {
-      slot_.wrong += count_wrong({plan_.type, region_.ranks(), seed_of(i)}, buffers.outputs[i]);
+      slot_.wrong += count_wrong({plan_.type, region_.ranks(), seed_of(i), plan_.magnitudes},
+                                 buffers.outputs[i]);
       if (compare_bits) slot_.hash[i] = hash_bytes(buffers.outputs[i]);
     }
     if (!compare_bits) return {};

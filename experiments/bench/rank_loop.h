@@ -11,6 +11,7 @@
 #include "core/backend.h"
 #include "experiments/bench/cpu_meter.h"
 #include "experiments/bench/shared_region.h"
+#include "workloads/generator/values.h"
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,7 @@ struct RankPlan {
   std::uint64_t warmup = 0;  // operations that are checked but not timed
   std::uint64_t iters = 1;   // timed operations
   std::uint64_t seed = 1;
+  workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;
 };
 
 // Timed operations in a chain: as many as keep its data about 4 MiB, from 1 to 32, and no more than

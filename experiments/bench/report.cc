@@ -76,6 +76,7 @@ Json context_fields(const Conditions& conditions) {
   context["iters"] = options.iters;
   context["warmup"] = options.warmup;
   context["seed"] = options.seed;
+  context["magnitudes"] = options.magnitudes == workloads::Magnitudes::kAlike ? "alike" : "apart";
   context["pin"] = options.pin;
   context["timeout_s"] = static_cast<double>(options.timeout_ns) / 1e9;
   context["cpu_includes_softirq_threads"] = conditions.cpu_complete;

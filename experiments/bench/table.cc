@@ -50,6 +50,10 @@ std::string table_header(const Conditions& conditions) {
                       options.pin ? "pinned" : "not pinned");
   text += fmt::format("# buffers {}; {} warm-up and {} timed operations, all checked; seed {}\n",
                       buffers_text(options), options.warmup, options.iters, options.seed);
+  if (options.type == DataType::kFloat32) {
+    text += fmt::format("# values: magnitudes {} on all ranks (--magnitudes)\n",
+                        options.magnitudes == workloads::Magnitudes::kAlike ? "alike" : "apart");
+  }
   text += fmt::format("# tcp: congestion control {}; erar: {} XDP, groups of {}\n",
                       options.congestion_control, options.generic_mode ? "generic" : "native",
                       size_text(options.group_bytes));

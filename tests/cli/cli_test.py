@@ -107,6 +107,32 @@ class Arguments(CliTest):
                             "ring, bridge, switch")
 
 
+class Scripts(CliTest):
+    """The two commands of the README, as far as they go without building."""
+
+    def run_script(self, name, *arguments):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        return subprocess.run([str(root / name), *arguments], capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    def test_help_and_list(self):
+        for script in ("experiments/reproduce", "tests/check", "experiments/setup/build.sh",
+                       "experiments/setup/install_dependencies.sh"):
+            done = self.run_script(script, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+            self.assertIn("Usage: ", done.stdout)
+        configurations = self.run_script("experiments/reproduce", "--list").stdout.splitlines()
+        self.assertEqual(len(configurations), 3)
+
+    def test_bad_arguments(self):
+        for command in (["experiments/reproduce", "--fast"], ["experiments/reproduce", "--only"],
+                        ["experiments/reproduce", "--only", "x"], ["tests/check", "--quick"],
+                        ["experiments/setup/build.sh", "debug"],
+                        ["experiments/setup/install_dependencies.sh", "all"]):
+            done = self.run_script(*command)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), command)
+
+
 class WithoutRoot(CliTest):
     def setUp(self):
         # The build folder may be closed to others, so the file is handed over as standard input is:

@@ -366,6 +366,26 @@ TEST_P(BlockFloatTest, ExponentsMatchOracle) {
   }
 }
 
+// One pass by own exponents and a repair must be what two passes under the agreed ones are.
+TEST_P(BlockFloatTest, OwnExponentsThenRepairedAreTheAgreedOnes) {
+  for (const std::size_t count : {1U, 15U, 1023U, 1024U, 1025U, 5000U, 20480U}) {
+    SCOPED_TRACE(testing::Message() << count << " elements");
+    Values values(count);
+    for (float& value : values)
+      value = std::ldexp(static_cast<float>(static_cast<std::int32_t>(random_())),
+                         -31 - static_cast<int>(random_() % 8));
+    std::vector<Exponent> own(exponent_count(count)), agreed(exponent_count(count));
+    std::vector<std::uint32_t> lanes(count), expected(count);
+    quantise_by_own_exponents(values, own, 5, lanes.data());
+    block_exponents(values, agreed);
+    EXPECT_EQ(own, agreed);
+    for (Exponent& exponent : agreed) exponent = static_cast<Exponent>(exponent + random_() % 3);
+    requantise_where_raised(values, own, agreed, 5, lanes.data());
+    quantise(values, agreed, 5, expected.data());
+    EXPECT_EQ(lanes, expected);
+  }
+}
+
 TEST_P(BlockFloatTest, FindsNotFiniteAtEveryPosition) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::array<float, 4> intruders = {kInfinity, -kInfinity, from_bits(0x7fc00000),

@@ -78,7 +78,8 @@ bool has_avx2() {
 float scale_of(const Stream& stream, std::size_t block) {
   const std::uint64_t of_block = mix64(mix64(stream.seed ^ 0x5ca1ab1eU) + block);
   const std::uint64_t of_rank = mix64(of_block + 1 + stream.rank);
-  const unsigned shift = 31U + static_cast<unsigned>(of_block % 24) + of_rank % 4;
+  const unsigned apart = stream.magnitudes == Magnitudes::kApart ? of_rank % 4 : 0;
+  const unsigned shift = 31U + static_cast<unsigned>(of_block % 24) + apart;
   return 1.0F / static_cast<float>(std::uint64_t{1} << shift);
 }
 

@@ -12,10 +12,16 @@
 
 namespace erar::workloads {
 
+// How the ranks' float magnitudes in one block of elements compare. Alike: as gradients of one
+// layer from batches of one data set. Apart: each rank's scale differs by a factor of 1, 2, 4 or 8,
+// drawn anew for each block; the harder case for everything that shares an exponent.
+enum class Magnitudes { kAlike, kApart };
+
 // The values of one rank in one operation.
 struct Stream {
   std::uint64_t seed = 0;
   unsigned rank = 0;
+  Magnitudes magnitudes = Magnitudes::kApart;
 };
 
 // A seed for each operation of a run, so that a result left over from an earlier operation is
@@ -27,7 +33,8 @@ std::uint64_t operation_seed(std::uint64_t run_seed, std::uint64_t operation);
 void fill_int32(const Stream& stream, std::size_t first, std::span<std::int32_t> values);
 
 // float32: uniform in [-2^-k, 2^-k], where k is drawn anew for each kScaleBlock elements: 0..23 for
-// all ranks together (layers of a network differ that much) and 0..3 more for each rank by itself.
+// all ranks together (layers of a network differ that much) and, with Magnitudes::kApart, 0..3 more
+// for each rank by itself.
 // Always finite and never denormal; all 24 mantissa bits are used.
 inline constexpr std::size_t kScaleBlock = 1024;
 void fill_float32(const Stream& stream, std::size_t first, std::span<float> values);
