@@ -233,7 +233,7 @@ Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {
   erar_write_kick(kick, &config_, operation);
   // One batch: from the second on, the kernel would reuse pages of frames that have come to their
   // end meanwhile, without writing the kick frame into them again.
-  static_assert(2 * ERAR_FRAMES_PER_OPERATION <= 256, "TEST_XDP_MAX_BATCH in net/bpf/test_run.c");
+  static_assert(2 * ERAR_PARK_PLACES <= 256, "TEST_XDP_MAX_BATCH in net/bpf/test_run.c");
   LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = kick,
               .data_size_in = ERAR_HEADER_BYTES + config_.segment_bytes,
               .repeat = static_cast<int>(frames), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,

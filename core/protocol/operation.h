@@ -14,7 +14,9 @@
 // A frame that reaches a rank before it has started the operation is parked. Only the first `window`
 // segments of each block can be under way without that rank's share, so block and offset name a place.
 #define ERAR_PARK_PLACES 128
-ERAR_STATIC_ASSERT(ERAR_FRAMES_PER_OPERATION <= ERAR_PARK_PLACES, "every early frame has a place");
+ERAR_STATIC_ASSERT(ERAR_FRAMES_PER_OPERATION <= ERAR_PARK_PLACES &&
+                       ERAR_SMALLEST_WINDOW * ERAR_MAX_RANKS <= ERAR_PARK_PLACES,
+                   "every early frame has a place");
 
 // How a rank's share is combined into a packet (core/protocol/lanes.h), chosen per operation.
 enum erar_combine {

@@ -32,12 +32,16 @@ ERAR_INLINE __u32 erar_receiver(__u32 block, __u32 hop, __u32 ranks) {
   return rank;
 }
 
-// How many frames one rank may have under way per operation. A veth queue holds 256 frames and drops
-// without a word what exceeds them; two data operations are under way at a time, and the exponents'.
-//
-// At least two each for 64 ranks: the one frame of an operation that may be short is not recycled, and
-// a second in the window makes up for it (see erar_start_own()).
-#define ERAR_FRAMES_PER_OPERATION 128
-ERAR_INLINE __u32 erar_window(__u32 ranks) { return ERAR_FRAMES_PER_OPERATION / ranks; }
+// How many frames of an operation each rank may have under way: 64 in all, which is as fast as more on
+// links without delay and leaves the cache to the data, but two each at least: the one frame of an
+// operation that may be short is not recycled, and a second makes up for it (see erar_start_own()). A
+// veth queue holds 256 frames and drops without a word what exceeds them; two operations fit.
+#define ERAR_FRAMES_PER_OPERATION 64
+#define ERAR_SMALLEST_WINDOW 2
+ERAR_INLINE __u32 erar_window(__u32 ranks) {
+  __u32 window = ERAR_FRAMES_PER_OPERATION / ranks;
+
+  return window < ERAR_SMALLEST_WINDOW ? ERAR_SMALLEST_WINDOW : window;
+}
 
 #endif
