@@ -331,8 +331,16 @@ TEST_P(TcpRingDeadPeer, ThatOnlyKeepsSilentIsAnErrorAfterTheTimeout) {
   Outcome outcome = call_all(backends, {count, kAbsent, count}, std::vector(3, DataType::kFloat32));
   EXPECT_GE(outcome.took_ns, options.timeout_ns);
   EXPECT_LT(outcome.took_ns, 5 * options.timeout_ns);
-  expect_error(outcome.errors[2], ETIMEDOUT, "rank 1");
+  // Ranks 0 and 2 wait equally long; who is first closes its sockets, and the other may see that
+  // before its own time is over. So one of the two names the silent rank, and both have an error.
+  const auto names_the_silent = [](const std::optional<Error>& error) {
+    return error && error->code == ETIMEDOUT &&
+           error->message().find("rank 1") != std::string::npos;
+  };
   ASSERT_TRUE(outcome.errors[0].has_value());
+  ASSERT_TRUE(outcome.errors[2].has_value());
+  EXPECT_TRUE(names_the_silent(outcome.errors[0]) || names_the_silent(outcome.errors[2]))
+      << outcome.errors[0]->message() << "; " << outcome.errors[2]->message();
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, TcpRingDeadPeer, testing::Values(8U, 4'000'000U));
