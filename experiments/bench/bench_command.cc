@@ -57,7 +57,7 @@ constexpr OptionRow kOptions[] = {
     {"--group", &BenchArguments::group, "erar: bytes in which caller's buffers are pipelined"},
     {"--timeout", &BenchArguments::timeout,
      "Seconds without progress after which a backend gives up"},
-    {"--pin", &BenchArguments::pin, "on or off: rank r on CPU r modulo the number of CPUs"},
+    {"--pin", &BenchArguments::pin, "on: rank r on CPU r modulo the number of CPUs; off: where the scheduler puts it"},
     {"--seed", &BenchArguments::seed, "Of the input values"},
     {"--magnitudes", &BenchArguments::magnitudes,
      "float32: alike on all ranks, or apart by factors up to 8, anew for each 1024 elements"},

@@ -32,7 +32,7 @@ struct BenchArguments {
   std::string mode = "native";
   std::string group = "1M";
   std::string timeout = "10";
-  std::string pin = "on";
+  std::string pin = "off";
   std::string seed = "1";
   std::string magnitudes = "alike";
   std::string json;
@@ -61,7 +61,7 @@ struct BenchOptions {
   bool generic_mode = false;
   std::size_t group_bytes = 1U << 20;
   std::uint64_t timeout_ns = 0;
-  bool pin = true;
+  bool pin = false;
   std::uint64_t seed = 1;
   workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats, over the ranks
   std::string json_path;

@@ -60,7 +60,7 @@ TEST(BenchOptions, Defaults) {
   EXPECT_EQ(options->type, DataType::kFloat32);
   EXPECT_FALSE(options->registered);
   EXPECT_FALSE(options->in_place);
-  EXPECT_TRUE(options->pin);
+  EXPECT_FALSE(options->pin);
   EXPECT_EQ(options->timeout_ns, 10'000'000'000U);
   EXPECT_EQ(options->group_bytes, 1U << 20U);
   const FabricSpec spec = new_fabric_spec(*options);
