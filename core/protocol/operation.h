@@ -25,8 +25,8 @@ enum erar_combine {
   ERAR_MAX_LANES16 = 2,  // unsigned 16-bit maxima of values below 2^15
 };
 
-// One operation on one rank. The process writes the first cache lines, then `open`; the program writes
-// the rest. Lives in a map that the process has mapped.
+// One operation on one rank. The process fills the slot, then sets `open`; from then on the program
+// counts in it, and the process writes unpark_count (before it kicks) and `waiting` only. Lives in a map that the process has mapped.
 struct erar_operation {
   __u32 number;
   __u32 open;           // 0 while the process rewrites the slot
@@ -104,14 +104,14 @@ enum erar_counter {
   ERAR_COUNT_UNPARKED,      // and were resumed
   ERAR_COUNT_FOREIGN,       // passed to the stack
   ERAR_DROP_SHORT,          // truncated eRAR frame
-  ERAR_DROP_MALFORMED,      // lengths, type, magic or version wrong
+  ERAR_DROP_MALFORMED,      // lengths, magic or version wrong
   ERAR_DROP_JOB,            // job or token of somebody else
-  ERAR_DROP_MISROUTED,      // block and hop do not end at this rank
+  ERAR_DROP_MISROUTED,      // type, block and hop do not end at this rank
   ERAR_DROP_STALE,          // operation is over
   ERAR_DROP_EARLY,          // too early to have a parking place
   ERAR_DROP_RANGE,          // segment outside its block or of wrong length
   ERAR_DROP_DUPLICATE,      // sum is here already
-  ERAR_DROP_KICK,           // kick frame from the wire, or with nothing to do
+  ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is not open
   ERAR_DROP_INTERNAL,       // a helper refused
   ERAR_COUNTERS
 };

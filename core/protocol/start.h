@@ -7,7 +7,7 @@
 struct erar_start {
   __u32 number;         // ERAR_FIRST_OPERATION, then one more each time
   __u32 first_segment;  // of the buffer, in the arena
-  __u32 segments;       // 1 ..
+  __u32 segments;       // 0: an operation that only takes its number, over at once
   __u32 last_bytes;     // payload bytes of the last segment, multiple of ERAR_CHUNK_BYTES
   __u32 combine;        // enum erar_combine
 };

@@ -1,7 +1,7 @@
 // The packet step: a frame arrived at a rank; what changes there, and what leaves.
 //
-// This is the protocol. It is compiled into the XDP program, the tests, the in-memory ring and the ns-3
-// model; where it runs is hidden behind the erar_env_* functions, which the including file defines
+// This is the protocol. It is compiled into the XDP program, the tests, the in-memory ring and the
+// ranks' processes; where it runs is hidden behind the erar_env_* functions, which the including file defines
 // before it includes this one:
 //   const struct erar_config *erar_env_config(struct erar_env *)
 //   struct erar_operation *erar_env_operation(struct erar_env *, __u32 slot)         slot < ERAR_SLOTS

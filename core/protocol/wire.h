@@ -19,7 +19,7 @@
 // Payload comes in chunks of one cache line; the last segment is padded to a whole chunk.
 #define ERAR_CHUNK_BYTES 64
 // The largest frame that a BPF live-frame test run can inject is 3360 bytes (4 KiB page less headroom
-// and skb_shared_info). 8 bytes behind the payload stay free.
+// and skb_shared_info). What it leaves behind the payload is free for a checksum.
 #define ERAR_MAX_FRAME_BYTES 3360
 #define ERAR_MAX_SEGMENT_BYTES 3264
 #define ERAR_MAX_CHUNKS (ERAR_MAX_SEGMENT_BYTES / ERAR_CHUNK_BYTES)

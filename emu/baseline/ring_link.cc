@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -58,16 +59,34 @@ const sockaddr* generic(const sockaddr_in& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+// Without CAP_NET_ADMIN the kernel allows only those of net.ipv4.tcp_allowed_congestion_control.
+Result<void> set_congestion_control(const UniqueFd& fd, const std::string& name) {
+  if (name.empty()) return {};
+  if (::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                   static_cast<socklen_t>(name.size())) != 0) {
+    return errno_error("set TCP congestion control", name);
+  }
+  return {};
+}
+
+// Once more on a connected socket, and read back: a route may name a congestion control of its own
+// (emu/netns/builder.cc does), which the kernel takes when a connection is made.
+Result<void> settle_congestion_control(const UniqueFd& fd, const std::string& name) {
+  if (auto set = set_congestion_control(fd, name); !set || name.empty()) return set;
+  std::array<char, 16> used{};
+  auto size = static_cast<socklen_t>(used.size());
+  if (::getsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, used.data(), &size) != 0)
+    return errno_error("read TCP congestion control");
+  if (name != used.data())
+    return refusal("TCP congestion control " + name + " asked for, " + used.data() + " in use");
+  return {};
+}
+
 Result<UniqueFd> make_socket(const TcpOptions& options) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno_error("open a TCP socket");
-  // Before connect and listen: accepted sockets inherit it, and bbr starts pacing at once. Without
-  // CAP_NET_ADMIN the kernel allows only those of net.ipv4.tcp_allowed_congestion_control.
-  const std::string& name = options.congestion_control;
-  if (!name.empty() && ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
-                                    static_cast<socklen_t>(name.size())) != 0) {
-    return errno_error("set TCP congestion control", name);
-  }
+  // Before connect and listen, so that a name that cannot be set is an error before anything else.
+  if (auto set = set_congestion_control(fd, options.congestion_control); !set) return set.error();
   const int on = 1;
   if (::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
     return errno_error("set TCP_NODELAY");
@@ -246,6 +265,10 @@ Result<RingLink> open_ring_link(const RingEndpoint& endpoint, const TcpOptions& 
   if (auto sent = send_greeting(*next, mine, rank_name(after)); !sent) return sent.error();
   auto prev = accept_predecessor(*listener, rank_name(before), deadline_ns);
   if (!prev) return prev.error();
+  for (const UniqueFd* fd : {&*prev, &*next}) {
+    auto settled = settle_congestion_control(*fd, options.congestion_control);
+    if (!settled) return settled.error();
+  }
   RingLink link{std::move(*prev), std::move(*next)};
   if (auto greeted = exchange_greetings(link, endpoint, deadline_ns); !greeted)
     return greeted.error();

@@ -34,10 +34,11 @@ Result<void> run_batch(std::vector<std::string> command, const Batch& batch, int
   return {};
 }
 
-// All TCP in a fabric is cubic unless a program asks for something else: bbr, the default of many
-// machines, is several times slower on veths. The namespace's own default cannot be set to cubic
-// without allowing cubic for the whole machine (net.ipv4.tcp_allowed_congestion_control is global),
-// but a route may name its congestion control, and sockets take it from there, accepted ones too.
+// All TCP in a fabric is cubic unless a program asks for something else on a connected socket: bbr,
+// the default of many machines, is several times slower on veths. The namespace's own default
+// cannot be set to cubic without allowing cubic for the whole machine
+// (net.ipv4.tcp_allowed_congestion_control is global), but a route may name its congestion control,
+// and sockets take it from there, accepted ones too.
 constexpr const char* kCubic = "congctl cubic";
 
 // One end of a veth as `ip link` wants it described.
@@ -243,6 +244,17 @@ Result<void> build_network(const FabricSpec& spec, int lock_fd) {
     made = in_namespace(rank_namespace_name(spec.name, rank),
                         [&] { return finish_rank(spec, lock_fd); });
     if (!made) return made;
+  }
+  return {};
+}
+
+Result<void> reset_receive_offload(const FabricSpec& spec, int lock_fd) {
+  const char* device = spec.kind == FabricKind::kRing ? "prev" : "eth0";
+  for (unsigned rank = 0; rank < spec.ranks; ++rank) {
+    auto set = in_namespace(rank_namespace_name(spec.name, rank), [&] {
+      return set_offloads(device, {"gro", "off"}, lock_fd);
+    });
+    if (!set) return set;
   }
   return {};
 }

@@ -13,6 +13,9 @@ namespace erar {
 // CommandOptions). Nothing is removed when it fails.
 Result<void> build_network(const FabricSpec& spec, int lock_fd);
 
+// GRO off at every rank's NIC, as build_network() leaves it.
+Result<void> reset_receive_offload(const FabricSpec& spec, int lock_fd);
+
 // Namespaces that exist under a fabric's name, whether a state file knows of them or not.
 std::vector<std::string> existing_namespaces(const std::string& fabric);
 

@@ -132,4 +132,14 @@ Result<void> Fabric::set_xdp_switch(bool on) {
   return on ? attach_xdp_switch(spec_) : detach_xdp_switch(spec_);
 }
 
+Result<void> Fabric::restore() {
+  auto lock = take_fabric_lock();
+  if (!lock) return lock.error();
+  std::vector<std::string> namespaces;
+  for (unsigned rank = 0; rank < spec_.ranks; ++rank) namespaces.push_back(rank_namespace(rank));
+  if (!processes_in(namespaces).empty()) return {};
+  if (auto reset = reset_receive_offload(spec_, lock->get()); !reset) return reset;
+  return spec_.kind == FabricKind::kSwitch ? attach_xdp_switch(spec_) : Result<void>();
+}
+
 }  // namespace erar

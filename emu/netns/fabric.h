@@ -48,6 +48,9 @@ class Fabric {
   [[nodiscard]] RingEndpoint endpoint(unsigned rank) const;
   // The address by which any rank reaches `rank` over IP (on the ring: routed), host byte order.
   [[nodiscard]] std::uint32_t rank_ipv4(unsigned rank) const;
+  // Puts back what a killed command may have left changed: the XDP switch away, GRO on at the
+  // ranks' NICs (generic mode needs it). Nothing while processes live in the fabric.
+  Result<void> restore();
   // switch only: true puts the XDP switch before the bridge (the default after up), false takes it
   // away, which leaves a Linux bridge of the same shape with TCP's offloads. No-op on other kinds.
   Result<void> set_xdp_switch(bool on);

@@ -57,7 +57,8 @@ constexpr OptionRow kOptions[] = {
     {"--group", &BenchArguments::group, "erar: bytes in which caller's buffers are pipelined"},
     {"--timeout", &BenchArguments::timeout,
      "Seconds without progress after which a backend gives up"},
-    {"--pin", &BenchArguments::pin, "on: rank r on CPU r modulo the number of CPUs; off: where the scheduler puts it"},
+    {"--pin", &BenchArguments::pin,
+     "on: rank r on CPU r modulo the number of CPUs; off: where the scheduler puts it"},
     {"--seed", &BenchArguments::seed, "Of the input values"},
     {"--magnitudes", &BenchArguments::magnitudes,
      "float32: alike on all ranks, or apart by factors up to 8, anew for each 1024 elements"},
@@ -173,6 +174,9 @@ void add_bench_command(CLI::App& app, int& exit_status) {
   for (const OptionRow& row : kOptions) {
     CLI::Option* option = allreduce->add_option(row.name, (*arguments).*row.text, row.help);
     option->type_name("");
+    option->check([](const std::string& text) {
+      return std::string(text.empty() ? "must not be empty" : "");
+    });
     if (!((*arguments).*row.text).empty()) option->capture_default_str();
   }
   allreduce->add_flag("--in-place", arguments->in_place,

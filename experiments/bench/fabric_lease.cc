@@ -33,6 +33,7 @@ Result<FabricLease> FabricLease::take(const BenchOptions& options, bool& wrong_a
     wrong_arguments = true;
     return agrees.error();
   }
+  if (Result<void> restored = borrowed->restore(); !restored) return restored.error();
   return FabricLease(*std::move(borrowed), false);
 }
 

@@ -150,8 +150,8 @@ void read_backend_settings(const BenchArguments& arguments, Reader& reader, Benc
   }
   options.generic_mode = reader.choice("--mode", arguments.mode, "native", "generic");
   options.group_bytes = reader.take(parse_size("--group", arguments.group));
-  if (options.group_bytes < 4096 || options.group_bytes > (std::size_t{1} << 30U)) {
-    reader.refuse(bad_value("--group", arguments.group, "must be from 4K to 1G"));
+  if (options.group_bytes < 4096 || options.group_bytes > (std::size_t{256} << 20U)) {
+    reader.refuse(bad_value("--group", arguments.group, "must be from 4K to 256M"));
   }
 }
 

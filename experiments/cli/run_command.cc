@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -88,6 +89,14 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
     bool mistyped = !arguments.empty() && arguments[0] != "--";
     return report(mistyped ? refusal("run: unknown option " + arguments[0])
                            : refusal("run: no program given: erar run --fabric F -- PROGRAM ..."),
+                  2);
+  }
+  // An unknown option of ours, before the "--" that ends them. A program's own "--" without ours
+  // before it reads the same; the usage says to write ours.
+  if (!arguments.empty() && arguments[0] != "--" && arguments[0].starts_with('-') &&
+      std::find(arguments.begin(), arguments.end(), "--") != arguments.end()) {
+    return report(refusal("run: unknown option " + arguments[0] +
+                          " (what belongs to the program goes behind -- PROGRAM)"),
                   2);
   }
   if (!have_root()) return 1;

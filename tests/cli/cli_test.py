@@ -35,7 +35,10 @@ BAD_BENCH_ARGUMENTS = [
     ("--offloads", "maybe", "on"),
     ("--mode", "skb", "native"),
     ("--group", "3", "4K"),
+    ("--group", "1G", "256M"),
     ("--timeout", "0", "seconds"),
+    ("--ranks", "", "empty"),
+    ("--mtu", "", "empty"),
 ]
 
 
@@ -101,6 +104,10 @@ class Arguments(CliTest):
         for option, value, allowed in BAD_BENCH_ARGUMENTS:
             with self.subTest(option=option, value=value):
                 self.assert_refused(bench(option, value), 2, option, value, allowed)
+
+    def test_run_takes_no_option_for_its_own_that_it_does_not_know(self):
+        self.assert_refused(erar("run", "--fabric", "ring", "--bogus", "--", "echo", "hi"), 2,
+                            "--bogus")
 
     def test_a_fabric_that_is_not_up(self):
         self.assert_refused(bench("--fabric", "no-such-fabric"), 2, "--fabric", "no-such-fabric",
@@ -266,6 +273,29 @@ class Bench(CliTest):
             running.stdout = None
             _, errors = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 1, errors)
+
+    def test_the_congestion_control_asked_for_is_the_one_in_use(self):
+        name = f"cli-cc-{os.getpid()}"
+        made = erar("fabric", "up", "--name", name, "--ranks", "2", "--kind", "ring")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        command = [ERAR, "bench", "allreduce", "--fabric", name, "--backends", "tcp", "--cc",
+                   "reno", "--sizes", "1M", "--iters", "100000"]
+        try:
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as running:
+                sockets = ""
+                for _ in range(100):
+                    time.sleep(0.1)
+                    sockets = subprocess.run(
+                        ["ip", "netns", "exec", f"erar-{name}-0", "ss", "-Htin"],
+                        capture_output=True, text=True, check=False).stdout
+                    if "reno" in sockets or "cubic" in sockets:
+                        break
+                running.terminate()
+            self.assertIn("reno", sockets)
+            self.assertNotIn("cubic", sockets)
+        finally:
+            erar("fabric", "down", name)
 
     def test_an_existing_fabric_is_used_and_left(self):
         name = f"cli-{os.getpid()}"

@@ -292,5 +292,27 @@ TEST(XdpSwitch, TakenAwayGivesOffloadsBack) {
   ASSERT_OK(plain->set_xdp_switch(true));  // no-op on other kinds
 }
 
+TEST(Restore, PutsBackWhatAKilledCommandLeftChanged) {
+  FabricRemover remover(fabric_name("restore"));
+  auto fabric = Fabric::up(make_spec("restore", FabricKind::kSwitch, 2));
+  ASSERT_OK(fabric);
+  const auto gro = [&] {
+    auto said = run_inside(fabric->rank_namespace(1), {"ethtool", "-k", "eth0"});
+    return said && said->find("generic-receive-offload: on") != std::string::npos;
+  };
+  const auto port = [&] {
+    auto said =
+        run_inside(middle_namespace_name(fabric->spec().name), {"ip", "link", "show", "port1"});
+    return said && said->find("xdp") != std::string::npos;
+  };
+  ASSERT_OK(fabric->set_xdp_switch(false));
+  ASSERT_OK(run_inside(fabric->rank_namespace(1), {"ethtool", "-K", "eth0", "gro", "on"}));
+  ASSERT_TRUE(gro());
+  ASSERT_FALSE(port());
+  ASSERT_OK(fabric->restore());
+  EXPECT_FALSE(gro());
+  EXPECT_TRUE(port());
+}
+
 }  // namespace
 }  // namespace erar
