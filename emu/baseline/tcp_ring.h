@@ -6,7 +6,8 @@
 namespace erar {
 
 struct TcpOptions {
-  std::string congestion_control = "cubic";  // set on every socket; bbr is 3-4 times slower on veth
+  // Set on every socket and read back; bbr is several times slower on veths. Empty: not set.
+  std::string congestion_control = "cubic";
   std::uint16_t port = 18600;                // each rank listens on endpoint.listen_ipv4:port
   std::uint64_t timeout_ns = 5'000'000'000;  // no progress for this long is an error
 };
