@@ -104,6 +104,7 @@ Result<void> Pipeline::start_exponents(std::size_t group) {
 void Pipeline::prepare_floats(std::size_t group) {
   const auto agreed = exponents(group);
   const auto bad = std::find(agreed.begin(), agreed.end(), numeric::kNotFinite);
+  skipped_[group % kPipelineDepth] = bad != agreed.end();
   if (bad != agreed.end()) {
     const auto block = static_cast<std::size_t>(bad - agreed.begin());
     if (!not_finite_)
@@ -132,8 +133,8 @@ void Pipeline::prepare(std::size_t group) {
 }
 
 Result<void> Pipeline::start_data(std::size_t group) {
-  if (not_finite_) {
-    // All ranks agree on it. Operations that are not run still take their number, as nothing.
+  if (skipped_[group % kPipelineDepth]) {
+    // An operation that is not run still takes its number, as nothing.
     erar_start nothing{};
     nothing.number = data_operation(group);
     return device_.start(nothing);
@@ -168,8 +169,9 @@ bool Pipeline::may_prepare() const {
 // quantising.
 Result<bool> Pipeline::advance() {
   Result<void> step;
-  if (finished_ < started_ && (not_finite_ || device_.done(data_operation(finished_)))) {
-    if (!not_finite_) finish(finished_);
+  const bool skipped = skipped_[finished_ % kPipelineDepth];
+  if (finished_ < started_ && (skipped || device_.done(data_operation(finished_)))) {
+    if (!skipped) finish(finished_);
     finished_++;
   } else if (started_ < prepared_ && started_ - finished_ < kDataInFlight) {
     step = start_data(started_++);

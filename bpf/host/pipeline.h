@@ -84,6 +84,9 @@ class Pipeline {
   std::size_t prepared_ = 0;
   std::size_t started_ = 0;
   std::size_t finished_ = 0;
+  // Groups whose agreed exponents say that some rank has a NaN or infinity there, by area: no data
+  // of theirs is sent. All ranks skip the same groups, and every other group runs to its end.
+  std::array<bool, kPipelineDepth> skipped_{};
   std::optional<std::size_t> not_finite_;  // first exponent block that holds a NaN or infinity
 };
 

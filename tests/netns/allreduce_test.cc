@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -112,6 +113,34 @@ int run_cases(Backend& backend, unsigned rank, unsigned ranks) {
   return 0;
 }
 
+// A NaN of one rank in a group in the middle: all ranks say the same, groups before and behind it
+// that are under way do no harm, and the next operations are right. Repeated, since it is a race if
+// at all.
+int run_not_finite(Backend& backend, unsigned rank, unsigned ranks) {
+  const Case large{3'000'000, DataType::kFloat32, Memory::kCaller};
+  std::vector<float> input(large.count), output(large.count);
+  for (std::size_t round = 0; round < 6; round++) {
+    fill(input.data(), large, rank, round);
+    if (rank == 1) input[1'300'000] = std::numeric_limits<float>::quiet_NaN();
+    const auto refused =
+        backend.allreduce(input.data(), output.data(), large.count, large.type, ReduceOp::kSum);
+    if (refused || refused.error().message().find("1299456..1300479") == std::string::npos) {
+      std::fprintf(stderr, "rank %u: a NaN went through or was misplaced: %s\n", rank,
+                   refused ? "" : refused.error().message().c_str());
+      return 1;
+    }
+    fill(input.data(), large, rank, round);
+    const auto done =
+        backend.allreduce(input.data(), output.data(), large.count, large.type, ReduceOp::kSum);
+    if (!done || count_wrong(output.data(), large, ranks, round) != 0) {
+      std::fprintf(stderr, "rank %u: wrong after a NaN: %s\n", rank,
+                   done ? "" : done.error().message().c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
 // All ranks must be attached before the first frame leaves: a barrier in shared memory.
 class SharedBarrier {
  public:
@@ -178,7 +207,9 @@ TEST_P(Allreduce, EverySizeTypeAndMemoryIsExact) {
       return 1;
     }
     barrier.wait();
-    const int status = run_cases(**backend, rank, scenario.ranks);
+    int status = run_cases(**backend, rank, scenario.ranks);
+    if (status == 0 && scenario.backend == "erar" && scenario.ranks < 8)
+      status = run_not_finite(**backend, rank, scenario.ranks);
     barrier.wait();
     return status;
   });
