@@ -8,7 +8,7 @@
 namespace erar {
 
 Result<ArenaRange> Arena::allocate(std::size_t bytes) {
-  const std::size_t segments = (bytes + segment_bytes_ - 1) / segment_bytes_;
+  const std::size_t segments = segments_for(bytes, segment_bytes_);
   const std::size_t total = memory_.size() / segment_bytes_;
   if (segments > total - used_segments_)
     return Error{ENOMEM, "allocate",
@@ -32,7 +32,7 @@ std::optional<ArenaRange> Arena::find(const void* start, std::size_t bytes) cons
     const std::size_t end = std::size_t{first - allocation.first_segment} * segment_bytes_ + bytes;
     const bool ends_whole = end % ERAR_CHUNK_BYTES == 0 || end == allocation.bytes;
     if (end > allocation.bytes || !ends_whole) return std::nullopt;
-    const std::size_t segments = (bytes + segment_bytes_ - 1) / segment_bytes_;
+    const std::size_t segments = segments_for(bytes, segment_bytes_);
     return ArenaRange{first, static_cast<std::uint32_t>(segments), bytes};
   }
   return std::nullopt;

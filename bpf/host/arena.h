@@ -11,6 +11,10 @@
 
 namespace erar {
 
+constexpr std::size_t segments_for(std::size_t bytes, std::size_t segment_bytes) {
+  return (bytes + segment_bytes - 1) / segment_bytes;
+}
+
 // A run of segments; `bytes` is what was asked for, the rest of the last segment is padding.
 struct ArenaRange {
   std::uint32_t first_segment = 0;

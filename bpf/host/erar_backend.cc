@@ -35,10 +35,6 @@ class ErarBackend final : public Backend {
   std::optional<Error> broken_;
 };
 
-std::size_t staging_data_bytes(const ErarOptions& options, std::size_t segment_bytes) {
-  return GroupPlan::max_group_bytes(options.group_bytes, segment_bytes);
-}
-
 std::size_t staging_exponent_bytes(std::size_t data_bytes) {
   return numeric::exponent_count(data_bytes / sizeof(float)) * sizeof(numeric::Exponent);
 }
@@ -119,13 +115,11 @@ Result<std::unique_ptr<Backend>> open_erar_backend(const RingEndpoint& endpoint,
   const std::size_t segment_bytes = erar_segment_bytes(endpoint.mtu);
   if (segment_bytes == 0)
     return refusal("MTU " + std::to_string(endpoint.mtu) + ": too small for one chunk of payload");
-  const auto segments_for = [&](std::size_t bytes) {
-    return (bytes + segment_bytes - 1) / segment_bytes;
-  };
-  const std::size_t data_bytes = staging_data_bytes(options, segment_bytes);
-  const std::size_t segments = kPipelineDepth * (segments_for(data_bytes) +
-                                                 segments_for(staging_exponent_bytes(data_bytes))) +
-                               segments_for(options.registered_bytes);
+  const std::size_t data_bytes = GroupPlan::max_group_bytes(options.group_bytes, segment_bytes);
+  const std::size_t segments =
+      kPipelineDepth * (segments_for(data_bytes, segment_bytes) +
+                        segments_for(staging_exponent_bytes(data_bytes), segment_bytes)) +
+      segments_for(options.registered_bytes, segment_bytes);
   if (segments * segment_bytes > std::size_t{1} << 32)
     return refusal("registered memory of " + std::to_string(options.registered_bytes) +
                    " bytes: an arena holds 4 GiB at most");

@@ -50,7 +50,7 @@ ArenaRange Pipeline::data_range(std::size_t group) const {
   const std::size_t segment_bytes = device_.segment_bytes();
   ArenaRange range;
   range.bytes = group_bytes(group);
-  range.segments = static_cast<std::uint32_t>((range.bytes + segment_bytes - 1) / segment_bytes);
+  range.segments = static_cast<std::uint32_t>(segments_for(range.bytes, segment_bytes));
   range.first_segment = request_.in_place
                             ? request_.in_place->first_segment +
                                   static_cast<std::uint32_t>(group_offset(group) / segment_bytes)
@@ -96,8 +96,7 @@ Result<void> Pipeline::start_exponents(std::size_t group) {
   }
   ArenaRange range = areas_[group % kPipelineDepth].exponents;
   range.bytes = found.size_bytes();
-  range.segments = static_cast<std::uint32_t>((range.bytes + device_.segment_bytes() - 1) /
-                                              device_.segment_bytes());
+  range.segments = static_cast<std::uint32_t>(segments_for(range.bytes, device_.segment_bytes()));
   return start(exponent_operation(group), range, ERAR_MAX_LANES16);
 }
 
