@@ -9,28 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/data_type.h"
 #include "core/endpoint.h"
 #include "core/result.h"
 
 namespace erar {
-
-enum class DataType { kInt32, kFloat32 };
-enum class ReduceOp { kSum };
-
-constexpr std::size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::kInt32:
-    case DataType::kFloat32:
-      return 4;
-  }
-  return 0;
-}
-
-constexpr const char* name_of(DataType type) {
-  return type == DataType::kInt32 ? "int32" : "float32";
-}
-
-constexpr const char* name_of(ReduceOp) { return "sum"; }
 
 // Not thread-safe: one thread per Backend at a time. All ranks call the same operations in the same
 // order with equal arguments. Constructors run inside the rank's network namespace.
@@ -46,10 +29,16 @@ class Backend {
   virtual Result<std::span<std::byte>> allocate(std::size_t bytes) = 0;
 
   // Element-wise reduction of `count` elements over all ranks; every rank gets the whole result.
-  // input and output hold count elements each; they are the same buffer or do not overlap. On error
-  // the output's content is unspecified unless the backend says more.
-  virtual Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
-                                 ReduceOp op) = 0;
+  // input and output hold count elements each; they are the same buffer or do not overlap. Integer
+  // sums wrap around; averages truncate towards zero. On error the output's content is unspecified
+  // unless the backend says more. Errors that concern all ranks (differing arguments, a NaN) are
+  // the same on all of them and leave the backend usable.
+  virtual Result<void> allreduce(const void* input, void* output, std::size_t count,
+                                 const Reduction& reduction) = 0;
+
+  // How long the last allreduce waited for the ranks to agree on exponents before its first data
+  // could leave; 0 where there is nothing to agree on.
+  [[nodiscard]] virtual std::uint64_t agreement_ns() const { return 0; }
 
   // Named event counters since open(), for people; empty where a backend keeps none.
   virtual std::vector<std::pair<std::string, std::uint64_t>> counters() { return {}; }

@@ -21,8 +21,8 @@ class ErarBackend final : public Backend {
 
   Result<void> reserve_staging();
   Result<std::span<std::byte>> allocate(std::size_t bytes) override;
-  Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
-                         ReduceOp op) override;
+  Result<void> allreduce(const void* input, void* output, std::size_t count,
+                         const Reduction& reduction) override;
   std::vector<std::pair<std::string, std::uint64_t>> counters() override;
 
  private:
@@ -58,8 +58,11 @@ Result<std::span<std::byte>> ErarBackend::allocate(std::size_t bytes) {
 }
 
 Result<void> ErarBackend::allreduce(const void* input, void* output, std::size_t count,
-                                    DataType type, ReduceOp) {
+                                    const Reduction& reduction) {
   if (broken_) return *broken_;
+  const DataType type = reduction.type;
+  if (reduction.op != ReduceOp::kSum || (type != DataType::kInt32 && type != DataType::kFloat32))
+    return refusal("not there yet");
   if (count == 0) return {};
   PipelineRequest request;
   request.input = static_cast<const std::byte*>(input);
@@ -94,8 +97,9 @@ class SoloBackend final : public Backend {
     buffers_.emplace_back(new (std::align_val_t{64}) std::byte[bytes]());
     return std::span<std::byte>(buffers_.back().get(), bytes);
   }
-  Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
-                         ReduceOp) override {
+  Result<void> allreduce(const void* input, void* output, std::size_t count,
+                         const Reduction& reduction) override {
+    const DataType type = reduction.type;
     if (input != output && count != 0) std::memcpy(output, input, count * size_of(type));
     return {};
   }

@@ -20,10 +20,10 @@ constexpr std::size_t kReceiveBytes = 1 << 20;
 
 std::string text_of(const OperationHeader& header) {
   const bool known = header.type <= static_cast<std::uint32_t>(DataType::kFloat32);
-  const std::string type = known ? name_of(static_cast<DataType>(header.type))
+  const std::string type = known ? std::string(name_of(static_cast<DataType>(header.type)))
                                  : "elements of type " + std::to_string(header.type);
   const std::string op = header.op == static_cast<std::uint32_t>(ReduceOp::kSum)
-                             ? name_of(ReduceOp::kSum)
+                             ? std::string(name_of(ReduceOp::kSum))
                              : "operation " + std::to_string(header.op);
   return op + " of " + std::to_string(header.count) + " " + type + " as allreduce number " +
          std::to_string(header.sequence);

@@ -63,8 +63,10 @@ class TcpRing final : public Backend {
     return std::span<std::byte>(mappings_.back().data(), bytes);
   }
 
-  Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
-                         ReduceOp op) override {
+  Result<void> allreduce(const void* input, void* output, std::size_t count,
+                         const Reduction& reduction) override {
+    const DataType type = reduction.type;
+    const ReduceOp op = reduction.op;
     const std::size_t element_bytes = size_of(type);
     if (!transfer_) {
       if (count > 0 && input != output) std::memcpy(output, input, count * element_bytes);

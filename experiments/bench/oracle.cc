@@ -133,6 +133,8 @@ std::uint64_t count_wrong(const Operation& operation, std::span<const std::byte>
       return by_blocks<float>(result, [&](std::size_t first, auto block) {
         return wrong_float32(operation, first, block);
       });
+    default:
+      break;
   }
   return result.size();
 }

@@ -125,7 +125,7 @@ class RankLoop {
     slot_.start_ns = monotonic_ns();
     for (std::size_t i = 0; i < operations; ++i) {
       Result<void> reduced = backend.allreduce(buffers.inputs[i].data(), buffers.outputs[i].data(),
-                                               count, plan_.type, plan_.op);
+                                               count, {plan_.type, plan_.op});
       slot_.end_ns[i] = monotonic_ns();
       if (!reduced) return reduced;
     }

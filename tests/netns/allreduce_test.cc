@@ -92,7 +92,7 @@ int run_cases(Backend& backend, unsigned rank, unsigned ranks) {
     // Twice out of place: the second must not see what the first left in the backend.
     const int repeats = test.memory == Memory::kCaller ? 2 : 1;
     for (int repeat = 0; repeat < repeats; repeat++) {
-      const auto done = backend.allreduce(in, out, test.count, test.type, ReduceOp::kSum);
+      const auto done = backend.allreduce(in, out, test.count, {test.type, ReduceOp::kSum});
       if (!done) {
         std::fprintf(stderr, "rank %u, %zu elements: %s\n", rank, test.count,
                      done.error().message().c_str());
@@ -105,7 +105,7 @@ int run_cases(Backend& backend, unsigned rank, unsigned ranks) {
                                                          : input[bytes] != std::byte{0});
     if (wrong != 0 || overrun) {
       std::fprintf(stderr, "rank %u of %u: %zu of %zu %s wrong, memory kind %d%s\n", rank, ranks,
-                   wrong, test.count, name_of(test.type), static_cast<int>(test.memory),
+                   wrong, test.count, std::string(name_of(test.type)).c_str(), static_cast<int>(test.memory),
                    overrun ? ", bytes behind the buffer were written" : "");
       return 1;
     }
@@ -123,7 +123,7 @@ int run_not_finite(Backend& backend, unsigned rank, unsigned ranks) {
     fill(input.data(), large, rank, round);
     if (rank == 1) input[1'300'000] = std::numeric_limits<float>::quiet_NaN();
     const auto refused =
-        backend.allreduce(input.data(), output.data(), large.count, large.type, ReduceOp::kSum);
+        backend.allreduce(input.data(), output.data(), large.count, {large.type, ReduceOp::kSum});
     if (refused || refused.error().message().find("1299456..1300479") == std::string::npos) {
       std::fprintf(stderr, "rank %u: a NaN went through or was misplaced: %s\n", rank,
                    refused ? "" : refused.error().message().c_str());
@@ -131,7 +131,7 @@ int run_not_finite(Backend& backend, unsigned rank, unsigned ranks) {
     }
     fill(input.data(), large, rank, round);
     const auto done =
-        backend.allreduce(input.data(), output.data(), large.count, large.type, ReduceOp::kSum);
+        backend.allreduce(input.data(), output.data(), large.count, {large.type, ReduceOp::kSum});
     if (!done || count_wrong(output.data(), large, ranks, round) != 0) {
       std::fprintf(stderr, "rank %u: wrong after a NaN: %s\n", rank,
                    done ? "" : done.error().message().c_str());

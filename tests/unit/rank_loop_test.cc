@@ -48,8 +48,9 @@ class SharedMemoryBackend : public Backend {
     return std::span<std::byte>(memory_.back().get(), bytes);
   }
 
-  Result<void> allreduce(const void* input, void* output, std::size_t count, DataType type,
-                         ReduceOp) override {
+  Result<void> allreduce(const void* input, void* output, std::size_t count,
+                         const Reduction& reduction) override {
+    const DataType type = reduction.type;
     const std::uint64_t operation = operations_++;
     group_.inputs[rank_] = input;
     group_.meeting.arrive_and_wait();

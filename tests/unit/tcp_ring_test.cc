@@ -160,12 +160,12 @@ class TcpRingSums : public testing::TestWithParam<std::tuple<unsigned, std::size
     std::vector<T> input(count);
     std::vector<T> output(count);
     fill(input.data(), rank, count);
-    auto done = backend.allreduce(input.data(), output.data(), count, kTypeOf<T>, ReduceOp::kSum);
+    auto done = backend.allreduce(input.data(), output.data(), count, {kTypeOf<T>, ReduceOp::kSum});
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_EQ(wrong_sums(output.data(), ranks, count), 0U) << "out of place, rank " << rank;
     EXPECT_EQ(wrong_inputs(input.data(), rank, count), 0U) << "input of rank " << rank;
 
-    done = backend.allreduce(input.data(), input.data(), count, kTypeOf<T>, ReduceOp::kSum);
+    done = backend.allreduce(input.data(), input.data(), count, {kTypeOf<T>, ReduceOp::kSum});
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_EQ(wrong_sums(input.data(), ranks, count), 0U) << "in place, rank " << rank;
 
@@ -177,7 +177,7 @@ class TcpRingSums : public testing::TestWithParam<std::tuple<unsigned, std::size
     EXPECT_TRUE(std::all_of(memory->begin(), memory->end(),
                             [](std::byte value) { return value == std::byte{0}; }));
     fill(registered, rank, count);
-    done = backend.allreduce(registered, registered, count, kTypeOf<T>, ReduceOp::kSum);
+    done = backend.allreduce(registered, registered, count, {kTypeOf<T>, ReduceOp::kSum});
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_EQ(wrong_sums(registered, ranks, count), 0U) << "registered, rank " << rank;
   }
@@ -215,8 +215,7 @@ TEST(TcpRing, BuffersAreFreeOnReturn) {
       const bool in_place = round % 2 == 1;
       fill(input.data(), rank, kCount);
       float* result = in_place ? input.data() : output.data();
-      auto done = backends[rank]->allreduce(input.data(), result, kCount, DataType::kFloat32,
-                                            ReduceOp::kSum);
+      auto done = backends[rank]->allreduce(input.data(), result, kCount, {DataType::kFloat32, ReduceOp::kSum});
       ASSERT_TRUE(done) << done.error().message();
       const std::vector<float> kept(result, result + kCount);
       std::fill(input.begin(), input.end(), -1e9F);
@@ -235,8 +234,7 @@ TEST(TcpRing, OperationsFollowEachOther) {
     for (std::size_t count : {5U, 0U, 300'000U, 1U, 17U, 250'000U, 2U, 70'000U, 4'096U}) {
       std::vector<std::int32_t> data(count);
       fill(data.data(), rank, count);
-      auto done = backends[rank]->allreduce(data.data(), data.data(), count, DataType::kInt32,
-                                            ReduceOp::kSum);
+      auto done = backends[rank]->allreduce(data.data(), data.data(), count, {DataType::kInt32, ReduceOp::kSum});
       ASSERT_TRUE(done) << done.error().message();
       ASSERT_EQ(wrong_sums(data.data(), kRanks, count), 0U) << count;
     }
@@ -251,8 +249,7 @@ TEST(TcpRing, CountsTheBytesOfTheAlgorithm) {
   ASSERT_TRUE(complete(backends));
   on_all_ranks(kRanks, [&](unsigned rank) {
     std::vector<float> data(kCount);
-    auto done = backends[rank]->allreduce(data.data(), data.data(), kCount, DataType::kFloat32,
-                                          ReduceOp::kSum);
+    auto done = backends[rank]->allreduce(data.data(), data.data(), kCount, {DataType::kFloat32, ReduceOp::kSum});
     ASSERT_TRUE(done) << done.error().message();
     for (const auto& [name, value] : backends[rank]->counters()) {
       if (name == "bytes_sent" || name == "bytes_received") {
@@ -278,8 +275,7 @@ Outcome call_all(Backends& backends, const std::vector<std::size_t>& counts,
   on_all_ranks(static_cast<unsigned>(counts.size()), [&](unsigned rank) {
     if (counts[rank] == kAbsent) return;
     std::vector<float> data(counts[rank]);
-    auto done = backends[rank]->allreduce(data.data(), data.data(), counts[rank], types[rank],
-                                          ReduceOp::kSum);
+    auto done = backends[rank]->allreduce(data.data(), data.data(), counts[rank], {types[rank], ReduceOp::kSum});
     if (!done) outcome.errors[rank] = done.error();
   });
   outcome.took_ns = monotonic_ns() - begin_ns;
@@ -316,7 +312,7 @@ TEST_P(TcpRingDeadPeer, IsNamedByItsNeighbours) {
     }
     // The first error stays.
     float one = 1;
-    auto again = backends[0]->allreduce(&one, &one, 1, DataType::kFloat32, ReduceOp::kSum);
+    auto again = backends[0]->allreduce(&one, &one, 1, {DataType::kFloat32, ReduceOp::kSum});
     ASSERT_FALSE(again);
     EXPECT_EQ(again.error().message(), outcome.errors[0]->message());
   }

@@ -117,6 +117,8 @@ void fill(const Stream& stream, DataType type, std::span<std::byte> bytes) {
     case DataType::kFloat32:
       fill_float32(stream, 0, {reinterpret_cast<float*>(bytes.data()), count});
       return;
+    default:
+      return;
   }
 }
 
