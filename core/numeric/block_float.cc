@@ -11,65 +11,39 @@
 //  - quantise: a denormal value, or a denormal product, is below 1/2 after scaling and rounds to 0;
 //    any other product is exact, and the conversion to integer is the only rounding;
 //  - dequantise: the conversion of the integer sum to float is the only rounding, since a sum of 1
-//  or
-//    more times 2^-s >= 2^-125 is a normal number. What overflows becomes infinity, as it must.
+//    or more times 2^-s >= 2^-125 is a normal number. What overflows becomes infinity, as it must.
 // Smaller blocks (all magnitudes below 2^-94) take an exact path in integers.
 #include "core/numeric/block_float.h"
 
+#include "core/numeric/block_arithmetic.h"
 #include "core/numeric/block_float_kernel.h"
+#include "core/numeric/float_mode.h"
 
 #include <xmmintrin.h>
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace erar::numeric {
 namespace {
 
-// While it lives, floating point rounds to nearest even, masks all exceptions and flushes
-// denormals, whatever the caller's MXCSR says. Flushing is harmless on the fast path and spares a
-// microcode assist of some 150 cycles per denormal. Effective only around calls the compiler cannot
-// inline, as those through a kernel's function pointers are.
-class FloatMode {
- public:
-  FloatMode() : callers_(_mm_getcsr()) { _mm_setcsr(kNearestMaskedFlushing); }
-  ~FloatMode() { _mm_setcsr(callers_); }
-  FloatMode(const FloatMode&) = delete;
-  FloatMode& operator=(const FloatMode&) = delete;
-
- private:
-  static constexpr unsigned kNearestMaskedFlushing = 0x9fc0;
-  unsigned callers_;
-};
-
-const BlockFloatKernel* find_kernel(const char* name) {
-  const bool any = name == nullptr;
-  const auto wanted = [=](const BlockFloatKernel& kernel) {
-    return any || std::strcmp(name, kernel.name) == 0;
-  };
-  if (wanted(kBlockFloatAvx512) && __builtin_cpu_supports("avx512f")) return &kBlockFloatAvx512;
-  if (wanted(kBlockFloatAvx2) && __builtin_cpu_supports("avx2")) return &kBlockFloatAvx2;
-  return wanted(kBlockFloatSse2) ? &kBlockFloatSse2 : nullptr;
+// AVX-512F is all the kernel needs of what InstructionSet::kAvx512 has.
+const BlockFloatKernel& active_kernel() {
+  switch (active_instruction_set()) {
+    case InstructionSet::kAvx512:
+      return kBlockFloatAvx512;
+    case InstructionSet::kAvx2:
+      return kBlockFloatAvx2;
+    case InstructionSet::kSse2:
+      break;
+  }
+  return kBlockFloatSse2;
 }
-
-const BlockFloatKernel*& active_kernel() {
-  static const BlockFloatKernel* kernel = find_kernel(nullptr);
-  return kernel;
-}
-
-unsigned guard_bits(unsigned ranks) { return static_cast<unsigned>(std::bit_width(ranks - 1)); }
 
 bool needs_exact_path(unsigned exponent, unsigned guard) {
   return exponent != 0 && exponent + guard < 32;
-}
-
-float power_of_two(unsigned biased_exponent) { return std::bit_cast<float>(biased_exponent << 23); }
-
-// value / 2^shift rounded to nearest even; shift >= 1.
-std::uint64_t shift_rounding(std::uint64_t value, unsigned shift) {
-  const std::uint64_t odd = (value >> shift) & 1;
-  return (value + (std::uint64_t{1} << (shift - 1)) - 1 + odd) >> shift;
 }
 
 struct Block {
@@ -114,7 +88,7 @@ void dequantise_exact(const std::uint32_t* lanes, Block block, std::uint32_t bia
 }  // namespace
 
 void block_exponents(std::span<const float> values, std::span<Exponent> exponents) {
-  const BlockFloatKernel& kernel = *active_kernel();
+  const BlockFloatKernel& kernel = active_kernel();
   for (std::size_t i = 0; i < exponents.size(); ++i) {
     const std::size_t first = i * kExponentBlock;
     const std::uint32_t magnitude = kernel.max_magnitude(
@@ -126,8 +100,8 @@ void block_exponents(std::span<const float> values, std::span<Exponent> exponent
 
 void quantise(std::span<const float> values, std::span<const Exponent> exponents, unsigned ranks,
               std::uint32_t* lanes) {
-  const BlockFloatKernel& kernel = *active_kernel();
-  const FloatMode mode;
+  const BlockFloatKernel& kernel = active_kernel();
+  const FloatMode mode(Denormals::kFlushed);
   const unsigned guard = guard_bits(ranks);
   const std::uint32_t bias = 0x80000000U >> guard;
   for (std::size_t first = 0; first < values.size(); first += kExponentBlock) {
@@ -136,7 +110,7 @@ void quantise(std::span<const float> values, std::span<const Exponent> exponents
     if (needs_exact_path(exponent, guard)) {
       quantise_exact(values.data() + first, {exponent, guard, count}, bias, lanes + first);
     } else {
-      const float scale = exponent == 0 ? 0.0F : power_of_two(284 - guard - exponent);
+      const float scale = exponent == 0 ? 0.0F : float_power_of_two(284 - guard - exponent);
       kernel.quantise(values.data() + first, count, scale, bias, lanes + first);
     }
   }
@@ -166,11 +140,11 @@ void requantise_where_raised(std::span<const float> values, std::span<const Expo
 
 void dequantise(const std::uint32_t* lanes, std::span<const Exponent> exponents, unsigned ranks,
                 std::span<float> values, Destination destination) {
-  const BlockFloatKernel& kernel = *active_kernel();
+  const BlockFloatKernel& kernel = active_kernel();
   const bool in_place = static_cast<const void*>(lanes) == values.data();
   const bool past_cache = destination == Destination::kMemory && !in_place;
   const auto dequantise_block = past_cache ? kernel.dequantise_past_cache : kernel.dequantise;
-  const FloatMode mode;
+  const FloatMode mode(Denormals::kFlushed);
   const unsigned guard = guard_bits(ranks);
   const std::uint32_t bias = ranks * (0x80000000U >> guard);
   for (std::size_t first = 0; first < values.size(); first += kExponentBlock) {
@@ -179,20 +153,16 @@ void dequantise(const std::uint32_t* lanes, std::span<const Exponent> exponents,
     if (needs_exact_path(exponent, guard)) {
       dequantise_exact(lanes + first, {exponent, guard, count}, bias, values.data() + first);
     } else {
-      const float scale = exponent == 0 ? 0.0F : power_of_two(exponent + guard - 30);
+      const float scale = exponent == 0 ? 0.0F : float_power_of_two(exponent + guard - 30);
       dequantise_block(lanes + first, count, bias, scale, values.data() + first);
     }
   }
   if (past_cache) _mm_sfence();
 }
 
-const char* instruction_set() { return active_kernel()->name; }
-
-bool force_instruction_set(const char* name) {
-  const BlockFloatKernel* kernel = find_kernel(name);
-  if (kernel == nullptr) return false;
-  active_kernel() = kernel;
-  return true;
+double block_float_step(Exponent exponent, unsigned ranks) {
+  if (exponent == 0) return 0;
+  return std::ldexp(1.0, static_cast<int>(exponent + guard_bits(ranks)) - 157);
 }
 
 }  // namespace erar::numeric

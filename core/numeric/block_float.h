@@ -16,6 +16,8 @@
 // denormal flushing (-ffast-math) are set for the time of a call and put back.
 #pragma once
 
+#include "core/numeric/instruction_set.h"  // for callers that name the set in use
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -66,9 +68,8 @@ enum class Destination { kCache, kMemory };
 void dequantise(const std::uint32_t* lanes, std::span<const Exponent> exponents, unsigned ranks,
                 std::span<float> values, Destination destination = Destination::kCache);
 
-// Which instruction set the three functions use on this CPU: "avx512", "avx2" or "sse2".
-const char* instruction_set();
-// For tests and benchmarks: false when the CPU lacks it. Not thread-safe.
-bool force_instruction_set(const char* name);
+// 2^-s, the step between two values that a block with that exponent can hold; 0 for a block of
+// zeros. One rank's lane is at most half a step off its value.
+double block_float_step(Exponent exponent, unsigned ranks);
 
 }  // namespace erar::numeric

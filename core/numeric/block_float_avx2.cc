@@ -28,6 +28,6 @@ struct Avx2 {
 
 }  // namespace
 
-constexpr BlockFloatKernel kBlockFloatAvx2 = block_float_kernel<Avx2>("avx2");
+constexpr BlockFloatKernel kBlockFloatAvx2 = block_float_kernel<Avx2>();
 
 }  // namespace erar::numeric

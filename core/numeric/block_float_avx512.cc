@@ -36,6 +36,6 @@ struct Avx512 {
 
 }  // namespace
 
-constexpr BlockFloatKernel kBlockFloatAvx512 = block_float_kernel<Avx512>("avx512");
+constexpr BlockFloatKernel kBlockFloatAvx512 = block_float_kernel<Avx512>();
 
 }  // namespace erar::numeric

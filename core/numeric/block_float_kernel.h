@@ -15,7 +15,6 @@ namespace erar::numeric {
 // One instruction set's loops. Pointers may be unaligned; input and output are the same memory or
 // do not overlap. The caller sets MXCSR (see block_float.cc).
 struct BlockFloatKernel {
-  const char* name;
   // The largest IEEE bit pattern without its sign: ordered as the magnitudes are, with infinity and
   // then NaN above all numbers.
   std::uint32_t (*max_magnitude)(const float* values, std::size_t count);
@@ -148,8 +147,8 @@ void dequantise_block_past_cache(const std::uint32_t* lanes, std::size_t count, 
 }
 
 template <class Vector>
-constexpr BlockFloatKernel block_float_kernel(const char* name) {
-  return {name, max_magnitude_of<Vector>, quantise_block<Vector>, dequantise_block<Vector>,
+constexpr BlockFloatKernel block_float_kernel() {
+  return {max_magnitude_of<Vector>, quantise_block<Vector>, dequantise_block<Vector>,
           dequantise_block_past_cache<Vector>};
 }
 

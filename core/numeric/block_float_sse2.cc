@@ -32,6 +32,6 @@ struct Sse2 {
 
 }  // namespace
 
-constexpr BlockFloatKernel kBlockFloatSse2 = block_float_kernel<Sse2>("sse2");
+constexpr BlockFloatKernel kBlockFloatSse2 = block_float_kernel<Sse2>();
 
 }  // namespace erar::numeric
