@@ -1,6 +1,8 @@
 // Asks the CPU once what it has, and remembers what a test forces.
 #include "core/numeric/instruction_set.h"
 
+#include <cpuid.h>
+
 #include <array>
 #include <cstring>
 
@@ -22,8 +24,17 @@ constexpr const char* name_of(InstructionSet set) {
   return "sse2";
 }
 
+// clang 14 does not know "f16c" to ask for. That the OS saves the registers, AVX2's answer says.
+bool cpu_has_f16c() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 bool cpu_has(InstructionSet set) {
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && cpu_has_f16c();
   switch (set) {
     case InstructionSet::kAvx512:
       return avx2 && __builtin_cpu_supports("avx512f") != 0 &&

@@ -7,6 +7,9 @@
 #include <bit>
 #include <cfloat>
 #include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace erar::numeric {
 namespace {

@@ -4,6 +4,7 @@
 #include "tests/unit/instruction_set_fixture.h"
 
 #include <limits>
+#include <type_traits>
 
 namespace erar::numeric {
 namespace {
@@ -161,8 +162,23 @@ TEST_P(IntegerAverageTest, EverySumTruncatesTowardsZero) {
   });
 }
 
-// Only wrapping sums of lanes can be told from others by their carries: each lane summed alone must
-// be what is in the words.
+TEST_P(IntegerAverageTest, SixtyFourBitLanesAreQuotientAndRemainder) {
+  for_each_type([&]<class Integer>(Integer) {
+    if (average_lane_bytes(type_of<Integer>()) != 16) return;
+    for (unsigned ranks = 1; ranks <= 64; ++ranks) {
+      std::vector<Integer> values = any_values<Integer>(1000, random_);
+      for (unsigned i = 0; i < 200; ++i) values[i] = static_cast<Integer>(ranks * i);
+      const std::vector<std::uint64_t> lanes = lanes_of(values, ranks);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const Wide biased = Wide{values[i]} - std::numeric_limits<Integer>::min();
+        ASSERT_TRUE(lanes[2 * i] == biased / ranks) << values[i] << " / " << ranks;
+        ASSERT_TRUE(lanes[2 * i + 1] == biased % ranks) << values[i] << " / " << ranks;
+      }
+    }
+  });
+}
+
+// Lanes at the ends of their range, summed in words and each alone.
 TEST_P(IntegerAverageTest, LanesNeverCarry) {
   for_each_type([&]<class Integer>(Integer) {
     if (average_lane_bytes(type_of<Integer>()) != 2) return;
