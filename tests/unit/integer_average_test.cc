@@ -167,7 +167,7 @@ TEST_P(IntegerAverageTest, SixtyFourBitLanesAreQuotientAndRemainder) {
     if (average_lane_bytes(type_of<Integer>()) != 16) return;
     for (unsigned ranks = 1; ranks <= 64; ++ranks) {
       std::vector<Integer> values = any_values<Integer>(1000, random_);
-      for (unsigned i = 0; i < 200; ++i) values[i] = static_cast<Integer>(ranks * i);
+      for (unsigned i = 0; i < 200; ++i) values[i] = static_cast<Integer>(Integer{1} * ranks * i);
       const std::vector<std::uint64_t> lanes = lanes_of(values, ranks);
       for (std::size_t i = 0; i < values.size(); ++i) {
         const Wide biased = Wide{values[i]} - std::numeric_limits<Integer>::min();
