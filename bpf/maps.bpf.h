@@ -4,6 +4,8 @@
 #define ERAR_BPF_MAPS_H
 
 #include "bpf/config.h"
+#include "core/protocol/lanes.h"
+#include "core/protocol/packet.h"
 
 // Written by the loader before the program is verified, so every field is a known constant there.
 const volatile struct erar_config erar_settings;
@@ -39,15 +41,15 @@ struct {
   __uint(max_entries, ERAR_SLOTS *ERAR_PARK_PLACES);
   __uint(key_size, 4);
   __uint(value_size, ERAR_MAX_SEGMENT_BYTES);  // loader: segment_bytes
-} parked SEC(".maps");
+} parked_payloads SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, ERAR_SLOTS *ERAR_PARK_PLACES);
   __type(key, __u32);
-  __type(value, __u64);
-} park_tags SEC(".maps");
+  __type(value, struct erar_parked);
+} parking SEC(".maps");
 
 struct erar_counters {
   __u64 values[ERAR_COUNTERS];
@@ -95,14 +97,15 @@ static __always_inline __u64 *erar_env_state(struct erar_env *env, __u32 index) 
   return bpf_map_lookup_elem(&states, &index);
 }
 
-static __always_inline __u8 *erar_env_park(struct erar_env *env, __u32 place) {
+static __always_inline __u8 *erar_env_parked_payload(struct erar_env *env,
+                                                     __u32 place) {
   (void)env;
-  return bpf_map_lookup_elem(&parked, &place);
+  return bpf_map_lookup_elem(&parked_payloads, &place);
 }
 
-static __always_inline __u64 *erar_env_park_tag(struct erar_env *env, __u32 place) {
+static __always_inline struct erar_parked *erar_env_parked(struct erar_env *env, __u32 place) {
   (void)env;
-  return bpf_map_lookup_elem(&park_tags, &place);
+  return bpf_map_lookup_elem(&parking, &place);
 }
 
 static __always_inline __u8 *erar_env_data(struct erar_env *env) {
@@ -138,6 +141,36 @@ static __always_inline int erar_env_save(struct erar_env *env, const __u8 *from,
 
   if (!erar_is_payload_length(&length)) return -1;
   return (int)bpf_xdp_store_bytes(env->context, ERAR_HEADER_BYTES, (void *)from, (__u32)length);
+}
+
+// Global functions: the verifier looks at each once, whoever calls it.
+#define ERAR_MAX_CHUNKS_HERE (erar_settings.segment_bytes / ERAR_CHUNK_BYTES)
+
+__noinline __u32 erar_combine_rare(struct xdp_md *context, __u32 slot, __u32 index, __u32 chunks) {
+  const struct erar_operation *operation = bpf_map_lookup_elem(&operations, &slot);
+  const __u8 *share = bpf_map_lookup_elem(&arena, &index);
+  __u8 *data = (__u8 *)(long)context->data;
+
+  if (!operation || !share) return 0;
+  return erar_combine_payload(&operation->combine, data + ERAR_HEADER_BYTES,
+                              (const __u8 *)(long)context->data_end, share, chunks,
+                              ERAR_MAX_CHUNKS_HERE);
+}
+
+__noinline __u64 erar_sum_payload_words(struct xdp_md *context, __u32 chunks) {
+  const __u8 *data = (const __u8 *)(long)context->data;
+
+  return erar_sum_words(data + ERAR_HEADER_BYTES, (const __u8 *)(long)context->data_end, chunks,
+                        ERAR_MAX_CHUNKS_HERE);
+}
+
+static __always_inline __u32 erar_env_combine(struct erar_env *env, const struct erar_packet *packet,
+                                              __u32 index, __u32 chunks) {
+  return erar_combine_rare(env->context, packet->operation % ERAR_SLOTS, index, chunks);
+}
+
+static __always_inline __u64 erar_env_sum_words(struct erar_env *env, __u32 chunks) {
+  return erar_sum_payload_words(env->context, chunks);
 }
 
 static __always_inline __u32 erar_env_cpu(struct erar_env *env) {

@@ -22,8 +22,8 @@ enum class DataType : std::uint8_t {
   kBfloat16,  // the upper half of a binary32
 };
 inline constexpr std::array kDataTypes = {
-    DataType::kInt8,   DataType::kUint8,   DataType::kInt32,   DataType::kUint32,
-    DataType::kInt64,  DataType::kUint64,  DataType::kFloat16, DataType::kFloat32,
+    DataType::kInt8,    DataType::kUint8,   DataType::kInt32,   DataType::kUint32,
+    DataType::kInt64,   DataType::kUint64,  DataType::kFloat16, DataType::kFloat32,
     DataType::kFloat64, DataType::kBfloat16};
 
 enum class ReduceOp : std::uint8_t { kSum, kAverage, kMin, kMax };

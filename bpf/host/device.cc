@@ -81,7 +81,7 @@ struct Device::Handles {
 
   ~Handles() {
     ring_buffer__free(doorbell);
-    if (link_fd >= 0) close(link_fd);
+    if (link_fd >= 0) ::close(link_fd);
     erar_bpf__destroy(skeleton);
   }
 };
@@ -98,8 +98,8 @@ Device::~Device() {
   unmap_array(memory_.arena, maps.arena);
   unmap_array(memory_.states, maps.states);
   unmap_array(memory_.operations, maps.operations);
-  unmap_array(memory_.parked, maps.parked);
-  unmap_array(memory_.park_tags, maps.park_tags);
+  unmap_array(memory_.parked_payloads, maps.parked_payloads);
+  unmap_array(memory_.parking, maps.parking);
 }
 
 Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
@@ -134,7 +134,7 @@ Result<void> Device::load(const RingEndpoint& endpoint, const DeviceOptions& opt
   bpf_map__set_max_entries(skeleton->maps.arena, config_.arena_segments);
   bpf_map__set_value_size(skeleton->maps.arena, config_.segment_bytes);
   bpf_map__set_max_entries(skeleton->maps.states, config_.arena_segments);
-  bpf_map__set_value_size(skeleton->maps.parked, config_.segment_bytes);
+  bpf_map__set_value_size(skeleton->maps.parked_payloads, config_.segment_bytes);
   if (const int error = erar_bpf__load(skeleton); error != 0)
     return libbpf_error(error, "load the XDP program");
   return {};
@@ -150,8 +150,9 @@ Result<void> Device::map_memory() {
   };
   for (const auto& mapped :
        {map_into(memory_.arena, maps.arena), map_into(memory_.states, maps.states),
-        map_into(memory_.operations, maps.operations), map_into(memory_.parked, maps.parked),
-        map_into(memory_.park_tags, maps.park_tags)})
+        map_into(memory_.operations, maps.operations),
+        map_into(memory_.parked_payloads, maps.parked_payloads),
+        map_into(memory_.parking, maps.parking)})
     if (!mapped) return mapped;
   memory_.config = &config_;
   memory_.counters = native_counters_.data();
@@ -187,8 +188,8 @@ Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
 }
 
 std::uint32_t Device::open_operation(const erar_start& start) {
-  __u64* tags = memory_.park_tags + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
-  return erar_start_operation(&slot(start.number), tags, &config_, &start);
+  erar_parked* parked = memory_.parking + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
+  return erar_start_operation(&slot(start.number), parked, &config_, &start);
 }
 
 Result<void> Device::start(const erar_start& start) {
@@ -247,6 +248,11 @@ int Device::program_fd() const { return bpf_program__fd(handles_->skeleton->prog
 
 bool Device::done(std::uint32_t operation) const {
   return __atomic_load_n(&slot(operation).done, __ATOMIC_ACQUIRE) != 0;
+}
+
+void Device::close(std::uint32_t operation) {
+  erar_operation& given_up = slot(operation);
+  if (given_up.number == operation) __atomic_store_n(&given_up.open, 0, __ATOMIC_SEQ_CST);
 }
 
 Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
@@ -308,7 +314,7 @@ const char* Device::counter_name(unsigned counter) {
       "packets",        "bytes",     "kicks",          "adds",       "stored",     "forwarded",
       "recycled",       "retired",   "parked",         "unparked",   "foreign",    "drop_short",
       "drop_malformed", "drop_job",  "drop_misrouted", "drop_stale", "drop_early", "drop_range",
-      "drop_duplicate", "drop_kick", "drop_internal"};
+      "drop_duplicate", "drop_checksum", "drop_kick", "drop_internal"};
   return counter < kNames.size() ? kNames[counter] : "unknown";
 }
 

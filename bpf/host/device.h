@@ -14,6 +14,7 @@
 #include "core/protocol/start.h"
 #include "core/result.h"
 #include "core/session/native_step.h"
+#include "core/session/ring_device.h"
 
 namespace erar {
 
@@ -27,34 +28,30 @@ struct DeviceOptions {
 };
 
 // Move-free owner of program, maps and link: all of them go with the object, and with the process.
-class Device {
+class Device final : public RingDevice {
  public:
   // Loads and attaches; must run inside the rank's network namespace. Errors: see
   // open_erar_backend().
   static Result<std::unique_ptr<Device>> open(const RingEndpoint& endpoint,
                                               const DeviceOptions& options);
-  ~Device();
+  ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  [[nodiscard]] std::uint32_t segment_bytes() const { return config_.segment_bytes; }
-  [[nodiscard]] std::uint32_t window() const { return config_.window; }
-  // The arena: arena_segments * segment_bytes bytes, segment i at i * segment_bytes.
-  [[nodiscard]] std::span<std::byte> arena() const { return arena_; }
+  [[nodiscard]] const erar_config& config() const override { return config_; }
+  [[nodiscard]] std::span<std::byte> arena() const override { return arena_; }
 
-  // Opens the operation and starts its frames; this rank's share lies in the arena. A few frames
-  // are made by the packet step here in the process and sent by a socket, more are injected as
-  // kicks into the program: an injection costs about 11 us before its first frame, a frame by
-  // socket about 2.
-  Result<void> start(const erar_start& start);
+  // A few frames are made by the packet step here in the process and sent by a socket, more are
+  // injected as kicks into the program: an injection costs about 11 us before its first frame, a
+  // frame by socket about 2.
+  Result<void> start(const erar_start& start) override;
+  void close(std::uint32_t operation) override;
   // The two halves of start(), for tests: how many kick frames are due, and their injection.
   std::uint32_t open_operation(const erar_start& start);
   Result<void> inject(std::uint32_t operation, std::uint32_t frames);
   [[nodiscard]] int program_fd() const;
-  [[nodiscard]] bool done(std::uint32_t operation) const;
-  // Sleeps until one of the operations (all started, one or two of them) is done. Error: none made
-  // progress for timeout_ns.
-  Result<void> wait_any(std::span<const std::uint32_t> operations);
+  [[nodiscard]] bool done(std::uint32_t operation) const override;
+  Result<void> wait_any(std::span<const std::uint32_t> operations) override;
 
   // Counters summed over CPUs, in the order of enum erar_counter.
   [[nodiscard]] Result<std::vector<std::uint64_t>> counters() const;

@@ -17,9 +17,8 @@
 // A field that another CPU or the process may change at any moment.
 #define ERAR_READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 
-// Words and lanes are views of bytes that others see as something else.
+// Words are views of bytes that others see as something else.
 typedef __u64 __attribute__((may_alias)) erar_word;
-typedef __u32 __attribute__((may_alias)) erar_lane32;
 
 #ifdef __cplusplus
 #define ERAR_STATIC_ASSERT(condition, text) static_assert(condition, text)

@@ -19,10 +19,19 @@ ERAR_STATIC_ASSERT(ERAR_FRAMES_PER_OPERATION <= ERAR_PARK_PLACES &&
                    "every early frame has a place");
 
 // How a rank's share is combined into a packet (core/protocol/lanes.h), chosen per operation.
-enum erar_combine {
-  ERAR_ADD_WORDS = 0,  // 64-bit words: carry-safe lanes of any width, 64-bit integers
+enum erar_loop {
+  ERAR_ADD_WORDS = 0,    // 64-bit words: carry-safe lanes of any width, 64-bit integers
   ERAR_ADD_LANES32 = 1,  // 32-bit integers, each wraps for itself
-  ERAR_MAX_LANES16 = 2,  // unsigned 16-bit maxima of values below 2^15
+  ERAR_ADD_LANES = 2,    // integers of the width that lane_high tells, each wraps for itself
+  ERAR_MAX_LANES = 3,    // unsigned maxima of lane ^ flip, lanes of the width that lane_high tells
+};
+
+struct erar_combine {
+  __u32 loop;         // enum erar_loop
+  __u16 word_chunks;  // 0 or 1: chunks at the start of each segment that are added as words anyway
+  __u16 lane_shift;   // how far a lane's highest bit is above its lowest, where the loop wants it
+  __u64 lane_high;    // each lane's highest bit, where the loop wants it
+  __u64 flip;         // ERAR_MAX_LANES: 0; for minima all ones; for signed lanes ^ lane_high
 };
 
 // One operation on one rank. The process fills the slot, then sets `open`; from then on the program
@@ -33,11 +42,11 @@ struct erar_operation {
   __u32 first_segment;  // of the buffer, in the arena
   __u32 segments;       // of the buffer, T
   __u32 last_bytes;     // payload bytes of segment T-1
-  __u32 combine;        // enum erar_combine
   __u32 own_begin;      // this rank's block
   __u32 own_count;
   __u32 unpark_count;
-  __u32 reserved[7];
+  __u32 check;          // not 0: frames whose checksum is wrong are dropped
+  struct erar_combine combine;
   __u16 unpark[ERAR_PARK_PLACES];      // places claimed by the process, for kick frames to resume
   __u16 unpark_cpu[ERAR_PARK_PLACES];  // and the CPUs that parked them
 
@@ -48,6 +57,7 @@ struct erar_operation {
   __u32 waiting;                                // the process sleeps: ring the doorbell when done
 } __attribute__((aligned(64)));
 ERAR_STATIC_ASSERT(sizeof(struct erar_operation) == 768, "slot size");
+ERAR_STATIC_ASSERT(__builtin_offsetof(struct erar_operation, unpark) == 64, "slot's first line");
 
 // Of each segment in the arena: the operation it serves and how far it is. A state of any other
 // operation means ERAR_OWN, so nothing is reset between operations.
@@ -65,8 +75,13 @@ ERAR_INLINE int erar_state_is_own(__u64 word, __u32 operation) {
   return word >> 2 != operation || (word & 3) == ERAR_OWN;
 }
 
-// Of each parking place: which operation's frame lies there, its length and the CPU that parked it; 0
-// when free.
+// Of each parking place: which operation's frame lies there, its length and the CPU that parked it (0
+// when free), and the frame's checksum.
+struct erar_parked {
+  __u64 tag;
+  __u64 checksum;
+};
+
 ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes, __u32 cpu) {
   return (__u64)operation << 32 | (__u64)(cpu & 0xffff) << 16 | payload_bytes;
 }
@@ -111,6 +126,7 @@ enum erar_counter {
   ERAR_DROP_EARLY,          // too early to have a parking place
   ERAR_DROP_RANGE,          // segment outside its block or of wrong length
   ERAR_DROP_DUPLICATE,      // sum is here already
+  ERAR_DROP_CHECKSUM,       // the payload is not what was sent
   ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is not open
   ERAR_DROP_INTERNAL,       // a helper refused
   ERAR_COUNTERS

@@ -9,13 +9,14 @@ struct erar_start {
   __u32 first_segment;  // of the buffer, in the arena
   __u32 segments;       // 0: an operation that only takes its number, over at once
   __u32 last_bytes;     // payload bytes of the last segment, multiple of ERAR_CHUNK_BYTES
-  __u32 combine;        // enum erar_combine
+  struct erar_combine combine;
+  __u32 check;          // not 0: frames whose checksum is wrong are dropped
 };
 
 // Opens the operation in its slot and returns how many kick frames are to be injected: one for each
 // frame that was parked, and a window of the own block's segments. The arena holds this rank's share
-// before the call. park_tags: the ERAR_PARK_PLACES tags of the slot.
-ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_tags,
+// before the call. parked: the ERAR_PARK_PLACES places of the slot.
+ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_parked *parked,
                                        const struct erar_config *config,
                                        const struct erar_start *start) {
   __u32 unparked = 0;
@@ -26,6 +27,7 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_
   slot->segments = start->segments;
   slot->last_bytes = start->last_bytes;
   slot->combine = start->combine;
+  slot->check = start->check;
   slot->own_begin = erar_block_begin(start->segments, config->ranks, config->rank);
   slot->own_count = erar_block_count(start->segments, config->ranks, config->rank);
   slot->kicks = 0;
@@ -37,10 +39,10 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, __u64 *park_
   __atomic_store_n(&slot->number, start->number, __ATOMIC_SEQ_CST);
   __atomic_store_n(&slot->open, 1, __ATOMIC_SEQ_CST);
   for (__u32 place = 0; place < places; place++) {
-    __u64 tag = __atomic_load_n(&park_tags[place], __ATOMIC_SEQ_CST);
+    __u64 tag = __atomic_load_n(&parked[place].tag, __ATOMIC_SEQ_CST);
 
     if (erar_park_tag_operation(tag) != start->number) continue;
-    if (!__atomic_compare_exchange_n(&park_tags[place], &tag, 0, 0, __ATOMIC_SEQ_CST,
+    if (!__atomic_compare_exchange_n(&parked[place].tag, &tag, 0, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST))
       continue;
     slot->unpark_cpu[unparked] = (__u16)erar_park_tag_cpu(tag);

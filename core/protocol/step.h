@@ -7,13 +7,18 @@
 //   struct erar_operation *erar_env_operation(struct erar_env *, __u32 slot)         slot < ERAR_SLOTS
 //   __u8 *erar_env_segment(struct erar_env *, __u32 index)          NULL when outside the arena
 //   __u64 *erar_env_state(struct erar_env *, __u32 index)           NULL when outside the arena
-//   __u8 *erar_env_park(struct erar_env *, __u32 place)             place < SLOTS * PARK_PLACES
-//   __u64 *erar_env_park_tag(struct erar_env *, __u32 place)
+//   __u8 *erar_env_parked_payload(struct erar_env *, __u32 place)             place < SLOTS * PARK_PLACES
+//   struct erar_parked *erar_env_parked(struct erar_env *, __u32 place)
 //   __u8 *erar_env_data(struct erar_env *), *erar_env_data_end(struct erar_env *)
 //   int erar_env_resize(struct erar_env *, __u32 frame_bytes)       to fewer bytes; 0 or an error
 //   int erar_env_load(struct erar_env *, __u8 *to, __u32 bytes)     payload -> memory, 0 or an error
 //   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
 //   __u32 erar_env_cpu(struct erar_env *)                           the CPU that runs the step
+//   __u32 erar_env_combine(struct erar_env *, const struct erar_packet *, __u32 index, __u32 chunks)
+//   __u64 erar_env_sum_words(struct erar_env *, __u32 chunks)
+//     erar_combine_payload() with the share at `index`, and erar_sum_words() of the frame's payload:
+//     functions of their own, because the BPF verifier would otherwise follow every length of one loop
+//     into every length of the next
 //   void erar_env_count(struct erar_env *, __u32 counter, __u64 value)
 //   void erar_env_complete(struct erar_env *, struct erar_operation *)      `done` was just set
 // Several CPUs may run the step for one rank at once; two frames never share a segment's turn to store
@@ -23,21 +28,12 @@
 
 #include "lanes.h"
 #include "operation.h"
+#include "packet.h"
 
 enum erar_verdict {
   ERAR_PASS,     // not ours: to the network stack
   ERAR_DROP,     // counted
   ERAR_FORWARD,  // to the successor, headers written
-};
-
-// What the step knows of the frame in hand, in host byte order.
-struct erar_packet {
-  __u32 type;
-  __u32 hop;
-  __u32 block;
-  __u32 segment;
-  __u32 operation;
-  __u32 payload_bytes;
 };
 
 ERAR_INLINE enum erar_verdict erar_drop(struct erar_env *env, __u32 counter) {
@@ -74,6 +70,7 @@ ERAR_INLINE int erar_parse(struct erar_env *env, struct erar_packet *packet,
   packet->segment = ERAR_BE32(frame->segment);
   packet->operation = ERAR_BE32(frame->operation);
   packet->payload_bytes = ERAR_BE16(frame->payload_bytes);
+  packet->checksum = frame->checksum;
   if (frame->magic != ERAR_BE16(ERAR_MAGIC)) {
     *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
     return 0;
@@ -139,6 +136,7 @@ ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_
   frame->token = ERAR_BE32(config->token);
   frame->payload_bytes = ERAR_BE16(packet->payload_bytes);
   frame->magic = ERAR_BE16(ERAR_MAGIC);
+  frame->checksum = packet->checksum;
   return ERAR_FORWARD;
 }
 
@@ -170,6 +168,7 @@ ERAR_INLINE enum erar_verdict erar_start_own(struct erar_env *env, struct erar_o
   if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
       erar_env_save(env, share, packet->payload_bytes))
     return erar_drop(env, ERAR_DROP_INTERNAL);
+  packet->checksum = erar_env_sum_words(env, packet->payload_bytes / ERAR_CHUNK_BYTES);
   erar_env_count(env, counter, 1);
   return erar_send(env, packet);
 }
@@ -211,8 +210,8 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
   __u32 number = ERAR_READ_ONCE(operation->number);
   __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes, erar_env_cpu(env));
   __u32 place = erar_park_place(erar_env_config(env), packet);
-  __u64 *tag_at = erar_env_park_tag(env, place);
-  __u8 *payload_at = erar_env_park(env, place);
+  struct erar_parked *parked = erar_env_parked(env, place);
+  __u8 *payload_at = erar_env_parked_payload(env, place);
 
   *verdict = ERAR_DROP;
   if (packet->operation != number && packet->operation != number + ERAR_SLOTS) {
@@ -220,15 +219,16 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
         env, (__s32)(packet->operation - number) < 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);
     return 0;
   }
-  if (packet->type != ERAR_REDUCE_SCATTER || !tag_at || !payload_at ||
+  if (packet->type != ERAR_REDUCE_SCATTER || !parked || !payload_at ||
       erar_env_load(env, payload_at, packet->payload_bytes)) {
     erar_env_count(env, ERAR_DROP_EARLY, 1);
     return 0;
   }
   erar_env_count(env, ERAR_COUNT_PARKED, 1);
-  __sync_lock_test_and_set(tag_at, tag);
+  parked->checksum = packet->checksum;
+  __sync_lock_test_and_set(&parked->tag, tag);
   if (!erar_is_open(operation, packet->operation)) return 0;
-  if (__sync_val_compare_and_swap(tag_at, tag, 0) != tag) return 0;
+  if (__sync_val_compare_and_swap(&parked->tag, tag, 0) != tag) return 0;
   erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
   return 1;
 }
@@ -243,6 +243,12 @@ ERAR_INLINE int erar_is_in_range(const struct erar_config *config,
          packet->segment < erar_block_begin(segments, config->ranks, packet->block + 1) &&
          packet->payload_bytes ==
              erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+}
+
+ERAR_INLINE int erar_is_damaged(struct erar_env *env, const struct erar_operation *operation,
+                                const struct erar_packet *packet) {
+  return operation->check &&
+         erar_env_sum_words(env, packet->payload_bytes / ERAR_CHUNK_BYTES) != packet->checksum;
 }
 
 // Stores the payload, which is the sum of all ranks, in place of this rank's share. 0 when it is there.
@@ -269,23 +275,44 @@ ERAR_INLINE int erar_store(struct erar_env *env, struct erar_operation *operatio
   return 1;
 }
 
-// Adds this rank's share to the payload. The share stays as it is, so the hop may be repeated.
-ERAR_INLINE int erar_reduce(struct erar_env *env, struct erar_operation *operation,
-                            const struct erar_packet *packet, const __u8 *share,
-                            const __u64 *state) {
+// Combines this rank's share into the payload, and into the checksum. 0 when the frame is to be dropped.
+ERAR_INLINE int erar_combine_share(struct erar_env *env, const struct erar_operation *operation,
+                                   struct erar_packet *packet, const __u8 *share) {
   const struct erar_config *config = erar_env_config(env);
   __u32 chunks = packet->payload_bytes / ERAR_CHUNK_BYTES;
+  struct erar_sums sums;
+  __u32 done;
 
+  if (erar_is_common(&operation->combine)) {
+    done = erar_combine_common(operation->combine.loop, erar_env_data(env) + ERAR_HEADER_BYTES,
+                               erar_env_data_end(env), share, chunks,
+                               config->segment_bytes / ERAR_CHUNK_BYTES, &sums);
+    if (operation->check && sums.came != packet->checksum) {
+      erar_env_count(env, ERAR_DROP_CHECKSUM, 1);
+      return 0;
+    }
+    packet->checksum += sums.added;
+  } else {
+    if (erar_is_damaged(env, operation, packet)) {
+      erar_env_count(env, ERAR_DROP_CHECKSUM, 1);
+      return 0;
+    }
+    done = erar_env_combine(env, packet, operation->first_segment + packet->segment, chunks);
+    packet->checksum = erar_env_sum_words(env, chunks);
+  }
+  if (done == chunks) return 1;
+  erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+  return 0;
+}
+
+// The share stays as it is, so the hop may be repeated.
+ERAR_INLINE int erar_reduce(struct erar_env *env, struct erar_operation *operation,
+                            struct erar_packet *packet, const __u8 *share, const __u64 *state) {
   if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
     erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
     return 0;
   }
-  if (erar_combine_payload(operation->combine, erar_env_data(env) + ERAR_HEADER_BYTES,
-                           erar_env_data_end(env), share, chunks,
-                           config->segment_bytes / ERAR_CHUNK_BYTES) != chunks) {
-    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
-    return 0;
-  }
+  if (!erar_combine_share(env, operation, packet, share)) return 0;
   // A sum may have been stored over the share while it was being read: then this frame is a duplicate.
   if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
     erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
@@ -309,6 +336,8 @@ ERAR_INLINE enum erar_verdict erar_arrive(struct erar_env *env, struct erar_oper
   if (packet->type == ERAR_REDUCE_SCATTER) {
     if (!erar_reduce(env, operation, packet, share, state)) return ERAR_DROP;
     if (packet->hop == erar_turn_hop(config->ranks)) packet->type = ERAR_ALL_GATHER;
+  } else if (erar_is_damaged(env, operation, packet)) {
+    return erar_drop(env, ERAR_DROP_CHECKSUM);
   }
   if (packet->type == ERAR_ALL_GATHER) {
     if (!erar_store(env, operation, packet, share, state)) return ERAR_DROP;
@@ -328,6 +357,7 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
   __u32 kick = __sync_fetch_and_add(&operation->kicks, 1);
   __u32 place;
   const __u8 *payload;
+  const struct erar_parked *parked;
 
   erar_env_count(env, ERAR_COUNT_KICKS, 1);
   if (kick >= operation->unpark_count || kick >= ERAR_PARK_PLACES) {
@@ -336,14 +366,17 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
   }
   place = operation->unpark[kick] & (ERAR_PARK_PLACES - 1);
   erar_unpark_packet(config, operation, place, packet);
-  payload = erar_env_park(env, packet->operation % ERAR_SLOTS * ERAR_PARK_PLACES + place);
+  place += packet->operation % ERAR_SLOTS * ERAR_PARK_PLACES;
+  payload = erar_env_parked_payload(env, place);
+  parked = erar_env_parked(env, place);
   *verdict = ERAR_DROP;
-  if (!payload || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes ||
+  if (!payload || !parked || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes ||
       erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
       erar_env_save(env, payload, packet->payload_bytes)) {
     erar_env_count(env, ERAR_DROP_INTERNAL, 1);
     return 0;
   }
+  packet->checksum = parked->checksum;
   erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
   return 1;
 }

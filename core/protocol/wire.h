@@ -1,4 +1,4 @@
-// Wire format: Ethernet + IPv4 + UDP + eRAR header, 64 bytes together, then the lanes.
+// Wire format: Ethernet + IPv4 + UDP + eRAR header, 72 bytes together, then the lanes.
 //
 // Every field lies at its natural alignment within the frame, so no compiler splits its loads.
 // Multi-byte header fields are in network byte order (RFC 1700), lanes in little-endian order.
@@ -8,18 +8,18 @@
 #include "base.h"
 
 #define ERAR_UDP_PORT 18520
-#define ERAR_MAGIC 0xE7A1 /* low nibble: protocol version 1 */
+#define ERAR_MAGIC 0xE7A2 /* low nibble: protocol version 2 */
 
-#define ERAR_HEADER_BYTES 64
+#define ERAR_HEADER_BYTES 72
 #define ERAR_UDP_HEADER_END 42 /* where a frame is long enough to tell whether it is ours */
 #define ERAR_LINK_HEADER_BYTES 14
-#define ERAR_IP_OVERHEAD_BYTES 50  /* IPv4 total length minus payload */
-#define ERAR_UDP_OVERHEAD_BYTES 30 /* UDP length minus payload */
+#define ERAR_IP_OVERHEAD_BYTES 58  /* IPv4 total length minus payload */
+#define ERAR_UDP_OVERHEAD_BYTES 38 /* UDP length minus payload */
 
 // Payload comes in chunks of one cache line; the last segment is padded to a whole chunk.
 #define ERAR_CHUNK_BYTES 64
 // The largest frame that a BPF live-frame test run can inject is 3360 bytes (4 KiB page less headroom
-// and skb_shared_info). What it leaves behind the payload is free for a checksum.
+// and skb_shared_info).
 #define ERAR_MAX_FRAME_BYTES 3360
 #define ERAR_MAX_SEGMENT_BYTES 3264
 #define ERAR_MAX_CHUNKS (ERAR_MAX_SEGMENT_BYTES / ERAR_CHUNK_BYTES)
@@ -57,6 +57,7 @@ struct erar_frame {
   __u32 token;          // the job's secret
   __u16 payload_bytes;  // multiple of ERAR_CHUNK_BYTES
   __u16 magic;
+  __u64 checksum;       // sum of the payload's words, like them in little-endian order
 };
 
 #define ERAR_CHECK_OFFSET(field, offset) \
@@ -71,6 +72,7 @@ ERAR_CHECK_OFFSET(segment, 48);
 ERAR_CHECK_OFFSET(operation, 52);
 ERAR_CHECK_OFFSET(token, 56);
 ERAR_CHECK_OFFSET(magic, 62);
+ERAR_CHECK_OFFSET(checksum, 64);
 
 // Payload bytes of a full segment for a link's MTU (which counts from the IP header on).
 ERAR_INLINE __u32 erar_segment_bytes(__u32 mtu) {

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/protocol/lanes.h"
+#include "core/protocol/packet.h"
 #include "core/protocol/start.h"
 
 struct erar_env {
@@ -28,11 +30,11 @@ __u64* erar_env_state(erar_env* env, __u32 index) {
   return index < env->memory->config->arena_segments ? &env->memory->states[index] : nullptr;
 }
 
-__u8* erar_env_park(erar_env* env, __u32 place) {
-  return env->memory->parked + std::size_t{place} * env->memory->config->segment_bytes;
+__u8* erar_env_parked_payload(erar_env* env, __u32 place) {
+  return env->memory->parked_payloads + std::size_t{place} * env->memory->config->segment_bytes;
 }
 
-__u64* erar_env_park_tag(erar_env* env, __u32 place) { return &env->memory->park_tags[place]; }
+erar_parked* erar_env_parked(erar_env* env, __u32 place) { return &env->memory->parking[place]; }
 
 __u8* erar_env_data(erar_env* env) { return env->frame->data; }
 __u8* erar_env_data_end(erar_env* env) { return env->frame->data + env->frame->size; }
@@ -55,6 +57,19 @@ int erar_env_save(erar_env* env, const __u8* from, __u32 bytes) {
   if (env->frame->size < std::size_t{ERAR_HEADER_BYTES} + bytes) return -1;
   std::memcpy(env->frame->data + ERAR_HEADER_BYTES, from, bytes);
   return 0;
+}
+
+__u32 erar_env_combine(erar_env* env, const erar_packet* packet, __u32 index, __u32 chunks) {
+  const erar_operation* operation = erar_env_operation(env, packet->operation % ERAR_SLOTS);
+  const __u8* share = erar_env_segment(env, index);
+  if (share == nullptr) return 0;
+  return erar_combine_payload(&operation->combine, erar_env_data(env) + ERAR_HEADER_BYTES,
+                              erar_env_data_end(env), share, chunks, ERAR_MAX_CHUNKS);
+}
+
+__u64 erar_env_sum_words(erar_env* env, __u32 chunks) {
+  return erar_sum_words(erar_env_data(env) + ERAR_HEADER_BYTES, erar_env_data_end(env), chunks,
+                        ERAR_MAX_CHUNKS);
 }
 
 __u32 erar_env_cpu(erar_env*) { return 0; }

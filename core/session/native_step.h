@@ -14,13 +14,13 @@ enum class Verdict { kPass = 0, kDrop = 1, kForward = 2 };
 // One rank's state, owned by others: vectors of a simulation, or the XDP program's maps.
 struct NativeMemory {
   const erar_config* config = nullptr;
-  std::uint8_t* arena = nullptr;         // arena_segments * segment_bytes, 8-byte aligned
-  __u64* states = nullptr;               // arena_segments
-  erar_operation* operations = nullptr;  // ERAR_SLOTS
-  std::uint8_t* parked = nullptr;        // ERAR_SLOTS * ERAR_PARK_PLACES * segment_bytes
-  __u64* park_tags = nullptr;            // ERAR_SLOTS * ERAR_PARK_PLACES
-  std::uint64_t* counters = nullptr;     // ERAR_COUNTERS
-  std::uint64_t* completions = nullptr;  // operations that became done in this step
+  std::uint8_t* arena = nullptr;            // arena_segments * segment_bytes, 8-byte aligned
+  __u64* states = nullptr;                  // arena_segments
+  erar_operation* operations = nullptr;     // ERAR_SLOTS
+  std::uint8_t* parked_payloads = nullptr;  // ERAR_SLOTS * ERAR_PARK_PLACES * segment_bytes
+  erar_parked* parking = nullptr;           // ERAR_SLOTS * ERAR_PARK_PLACES
+  std::uint64_t* counters = nullptr;        // ERAR_COUNTERS
+  std::uint64_t* completions = nullptr;     // operations that became done in this step
 };
 
 // A frame in a buffer, 8-byte aligned; the step may make `size` smaller.

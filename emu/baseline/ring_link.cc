@@ -21,7 +21,7 @@ namespace erar {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x65524152;  // "eRAR"; a host of the other byte order reads RARe
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::uint64_t kRetryNs = 2'000'000;
 // A SYN may be lost while the fabric comes up and TCP would repeat it only after a second.
 constexpr std::uint64_t kConnectTryNs = 250'000'000;

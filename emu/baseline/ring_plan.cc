@@ -6,7 +6,7 @@
 namespace erar {
 namespace {
 
-// Chunks begin on a cache line, so that no line is summed in two steps.
+// Chunks begin on a cache line, so that no line is reduced in two steps.
 constexpr std::size_t kChunkAlignBytes = 64;
 
 std::size_t chunk_elements(std::size_t count, unsigned ranks, std::size_t element_bytes) {
@@ -19,9 +19,9 @@ std::size_t chunk_elements(std::size_t count, unsigned ranks, std::size_t elemen
 
 void RingPlan::clear() {
   send.clear();
-  sum.clear();
+  reduce.clear();
   receive.clear();
-  own_bytes = send_bytes = sum_bytes = receive_bytes = 0;
+  own_bytes = send_bytes = reduce_bytes = receive_bytes = 0;
 }
 
 // Empty segments (fewer elements than ranks) are left out: cursors never stand on one.
@@ -31,10 +31,10 @@ void RingPlan::add_send(std::span<const std::byte> bytes) {
   send_bytes += bytes.size();
 }
 
-void RingPlan::add_sum(const SumSegment& segment) {
+void RingPlan::add_reduce(const ReduceSegment& segment) {
   if (segment.bytes == 0) return;
-  sum.push_back(segment);
-  sum_bytes += segment.bytes;
+  reduce.push_back(segment);
+  reduce_bytes += segment.bytes;
 }
 
 void RingPlan::add_receive(std::span<std::byte> bytes) {
@@ -60,7 +60,7 @@ void plan_allreduce(RingPlan& plan, unsigned rank, unsigned ranks, const std::by
     const unsigned in = chunk_at(step + 1);
     const std::size_t bytes = begin(in + 1) - begin(in);
     if (step < ranks - 1) {
-      plan.add_sum({input + begin(in), output + begin(in), bytes});
+      plan.add_reduce({input + begin(in), output + begin(in), bytes, step == ranks - 2});
     } else {
       plan.add_receive({output + begin(in), bytes});
     }

@@ -1,6 +1,8 @@
-// Receiving from the predecessor: header, then data to be summed by way of a stage, then data in
+// Receiving from the predecessor: header, then data to be reduced by way of a stage, then data in
 // place.
 #include "emu/baseline/ring_receiver.h"
+
+#include <fmt/format.h>
 
 #include <sys/socket.h>
 
@@ -9,24 +11,32 @@
 #include <cstring>
 #include <utility>
 
-#include "core/backend.h"
-
 namespace erar {
 namespace {
 
-// Small enough that what the kernel copied into it is still in the core's cache when it is summed.
+// Small enough that what the kernel copied into it is still in the core's cache when it is reduced.
 constexpr std::size_t kStageBytes = 256 << 10;
 constexpr std::size_t kReceiveBytes = 1 << 20;
 
-std::string text_of(const OperationHeader& header) {
-  const bool known = header.type <= static_cast<std::uint32_t>(DataType::kFloat32);
-  const std::string type = known ? std::string(name_of(static_cast<DataType>(header.type)))
-                                 : "elements of type " + std::to_string(header.type);
-  const std::string op = header.op == static_cast<std::uint32_t>(ReduceOp::kSum)
-                             ? std::string(name_of(ReduceOp::kSum))
-                             : "operation " + std::to_string(header.op);
-  return op + " of " + std::to_string(header.count) + " " + type + " as allreduce number " +
-         std::to_string(header.sequence);
+// What the header asks for; of the rarer options only those in which the two differ.
+std::string text_of(const OperationHeader& header, const OperationHeader& other) {
+  std::string text = header.op < kReduceOps.size()
+                         ? std::string(name_of(static_cast<ReduceOp>(header.op)))
+                         : "operation " + std::to_string(header.op);
+  text += " of " + std::to_string(header.count) + " ";
+  text += header.type < kDataTypes.size() ? std::string(name_of(static_cast<DataType>(header.type)))
+                                          : "elements of type " + std::to_string(header.type);
+  if (header.pre_scale != other.pre_scale) {
+    text += fmt::format(" times {}", header.pre_scale);
+  }
+  if (header.not_finite != other.not_finite) {
+    const bool refuse = header.not_finite == static_cast<std::uint16_t>(NotFinite::kRefuse);
+    text += refuse ? " refusing NaN" : " propagating NaN";
+  }
+  if (header.compressed != other.compressed) {
+    text += header.compressed != 0 ? " compressed" : " uncompressed";
+  }
+  return text + " as allreduce number " + std::to_string(header.sequence);
 }
 
 }  // namespace
@@ -34,15 +44,15 @@ std::string text_of(const OperationHeader& header) {
 RingReceiver::RingReceiver(const UniqueFd& socket, std::string peer)
     : socket_(socket), peer_(std::move(peer)), stage_(kStageBytes) {}
 
-void RingReceiver::start(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,
-                         std::size_t element_bytes) {
+void RingReceiver::start(const RingPlan& plan, const OperationHeader& header,
+                         const Reducer& reducer) {
   plan_ = &plan;
   expected_ = header;
-  kernel_ = kernel;
-  element_bytes_ = element_bytes;
-  total_ = sizeof header_ + plan.sum_bytes + plan.receive_bytes;
-  received_ = header_received_ = unsummed_ = 0;
-  sum_at_ = receive_at_ = {};
+  reducer_ = reducer;
+  element_bytes_ = size_of(reducer.type);
+  total_ = sizeof header_ + plan.reduce_bytes + plan.receive_bytes;
+  received_ = header_received_ = unreduced_ = 0;
+  reduce_at_ = receive_at_ = {};
 }
 
 // Never more than this operation's bytes: the predecessor may be in the next one already.
@@ -53,12 +63,12 @@ std::size_t RingReceiver::collect(std::array<iovec, kMaxParts>& parts) {
     parts[used++] = {header + header_received_, sizeof header_ - header_received_};
   }
   const std::size_t data = received_ - header_received_;
-  if (data < plan_->sum_bytes) {
+  if (data < plan_->reduce_bytes) {
     const Landing landing = landing_place();
-    parts[used++] = {landing.data + unsummed_, landing.bytes - unsummed_};
+    parts[used++] = {landing.data + unreduced_, landing.bytes - unreduced_};
     return used;
   }
-  std::size_t left = std::min(plan_->sum_bytes + plan_->receive_bytes - data, kReceiveBytes);
+  std::size_t left = std::min(plan_->reduce_bytes + plan_->receive_bytes - data, kReceiveBytes);
   for (SegmentCursor at = receive_at_; left > 0 && used < kMaxParts; at = {at.segment + 1, 0}) {
     const auto segment = plan_->receive[at.segment].subspan(at.offset);
     const std::size_t bytes = std::min(segment.size(), left);
@@ -95,45 +105,47 @@ Result<void> RingReceiver::take(std::size_t bytes) {
     if (auto checked = check_header(); !checked) return checked;
   }
   const std::size_t before = received_ - header_received_ - bytes;
-  if (before < plan_->sum_bytes) {
-    unsummed_ += bytes;
-    sum_arrived();
+  if (before < plan_->reduce_bytes) {
+    unreduced_ += bytes;
+    reduce_arrived();
   } else {
     receive_at_.advance(plan_->receive, bytes);
   }
   return {};
 }
 
-// Where bytes to be summed arrive: out of place right where their sum belongs, which saves a walk
-// through the cache; in place, where our own operand still is there, on the stage. The first
-// unsummed_ bytes are those of an element that the socket split.
+// Where bytes to be reduced arrive: out of place right where their result belongs, which saves a
+// walk through the cache; in place, where our own operand still is there, on the stage. The first
+// unreduced_ bytes are those of an element that the socket split.
 RingReceiver::Landing RingReceiver::landing_place() {
-  const SumSegment& segment = plan_->sum[sum_at_.segment];
-  const std::size_t left = segment.bytes - sum_at_.offset;
-  if (segment.own != segment.sum) {
-    return {segment.sum + sum_at_.offset, std::min(left, kStageBytes)};
+  const ReduceSegment& segment = plan_->reduce[reduce_at_.segment];
+  const std::size_t left = segment.bytes - reduce_at_.offset;
+  if (segment.own != segment.result) {
+    return {segment.result + reduce_at_.offset, std::min(left, kStageBytes)};
   }
   return {stage_.data(), std::min(left, stage_.size())};
 }
 
-void RingReceiver::sum_arrived() {
+void RingReceiver::reduce_arrived() {
   const Landing landing = landing_place();
-  const SumSegment& segment = plan_->sum[sum_at_.segment];
-  const std::size_t whole = unsummed_ - unsummed_ % element_bytes_;
-  kernel_(segment.sum + sum_at_.offset, segment.own + sum_at_.offset, landing.data,
-          whole / element_bytes_);
-  sum_at_.advance(plan_->sum, whole);
-  unsummed_ -= whole;
+  const ReduceSegment& segment = plan_->reduce[reduce_at_.segment];
+  const std::size_t whole = unreduced_ - unreduced_ % element_bytes_;
+  std::byte* const result = segment.result + reduce_at_.offset;
+  const std::size_t count = whole / element_bytes_;
+  reducer_.combine(result, segment.own + reduce_at_.offset, landing.data, count);
+  if (segment.last && reducer_.divisor > 1) divide(reducer_.type, result, count, reducer_.divisor);
+  reduce_at_.advance(plan_->reduce, whole);
+  unreduced_ -= whole;
   if (landing.data == stage_.data() && whole > 0) {
-    std::memmove(stage_.data(), stage_.data() + whole, unsummed_);
+    std::memmove(stage_.data(), stage_.data() + whole, unreduced_);
   }
 }
 
 Result<void> RingReceiver::check_header() const {
   if (header_ == expected_) return {};
   if (header_.magic != expected_.magic) return Error{EPROTO, "no allreduce header from", peer_};
-  return Error{EPROTO, peer_ + " calls " + text_of(header_) + ",",
-               "this rank " + text_of(expected_)};
+  return Error{EPROTO, peer_ + " calls " + text_of(header_, expected_) + ",",
+               "this rank " + text_of(expected_, header_)};
 }
 
 }  // namespace erar

@@ -1,4 +1,4 @@
-// RingReceiver: receives a plan's stream from the predecessor and sums what is to be summed.
+// RingReceiver: receives a plan's stream from the predecessor and reduces what is to be reduced.
 #pragma once
 
 #include <sys/uio.h>
@@ -11,8 +11,8 @@
 
 #include "core/result.h"
 #include "core/unique_fd.h"
+#include "emu/baseline/reduce_kernel.h"
 #include "emu/baseline/ring_plan.h"
-#include "emu/baseline/sum_kernel.h"
 
 namespace erar {
 
@@ -21,15 +21,14 @@ class RingReceiver {
   // `socket` outlives the receiver; `peer` names the predecessor in errors.
   RingReceiver(const UniqueFd& socket, std::string peer);
 
-  void start(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,
-             std::size_t element_bytes);
+  void start(const RingPlan& plan, const OperationHeader& header, const Reducer& reducer);
 
   // One call into the kernel. False if nothing has arrived. Error: the connection ended, or the
   // predecessor's header differs from ours.
   Result<bool> try_receive();
 
-  // Bytes after the header that are final here: summed, or received into place.
-  [[nodiscard]] std::size_t usable() const { return received_ - header_received_ - unsummed_; }
+  // Bytes after the header that are final here: reduced, or received into place.
+  [[nodiscard]] std::size_t usable() const { return received_ - header_received_ - unreduced_; }
   [[nodiscard]] bool done() const { return received_ == total_; }
 
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
@@ -46,7 +45,7 @@ class RingReceiver {
   std::size_t collect(std::array<iovec, kMaxParts>& parts);
   Result<void> take(std::size_t bytes);
   Landing landing_place();
-  void sum_arrived();
+  void reduce_arrived();
   [[nodiscard]] Result<void> check_header() const;
 
   const UniqueFd& socket_;
@@ -56,13 +55,13 @@ class RingReceiver {
   const RingPlan* plan_ = nullptr;
   OperationHeader expected_;
   OperationHeader header_;
-  SumKernel kernel_ = nullptr;
+  Reducer reducer_;
   std::size_t element_bytes_ = 1;
   std::size_t total_ = 0;
   std::size_t received_ = 0;  // of the stream, header included
   std::size_t header_received_ = 0;
-  std::size_t unsummed_ = 0;  // bytes at the begin of the landing place
-  SegmentCursor sum_at_;
+  std::size_t unreduced_ = 0;  // bytes at the begin of the landing place
+  SegmentCursor reduce_at_;
   SegmentCursor receive_at_;
 
   std::uint64_t bytes_received_ = 0;

@@ -1,4 +1,4 @@
-// The loop of the TCP ring: send what is ready, receive and sum, wait only when neither moves.
+// The loop of the TCP ring: send what is ready, receive and reduce, wait only when neither moves.
 #include "emu/baseline/ring_transfer.h"
 
 #include <poll.h>
@@ -36,13 +36,13 @@ RingTransfer::RingTransfer(RingLink link, unsigned rank, unsigned ranks, std::ui
       receiver_(link_.prev, before_) {}
 
 Result<void> RingTransfer::run(const RingPlan& plan, const OperationHeader& header,
-                               SumKernel kernel, std::size_t element_bytes) {
+                               const Reducer& reducer) {
   if (failure_) return *failure_;
-  const bool zero_copy = header.count * element_bytes >= kZeroCopyBytes;
+  const bool zero_copy = header.count * size_of(reducer.type) >= kZeroCopyBytes;
   std::optional<SigpipeGuard> guard;
   if (zero_copy) guard.emplace();
   sender_.start(plan, header, zero_copy);
-  receiver_.start(plan, header, kernel, element_bytes);
+  receiver_.start(plan, header, reducer);
   given_ = taken_ = zero_copy ? Receipt::kDue : Receipt::kNone;
   auto moved = move_all();
   if (!moved) {

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "core/result.h"
+#include "emu/baseline/reduce_kernel.h"
 #include "emu/baseline/ring_link.h"
 #include "emu/baseline/ring_plan.h"
 #include "emu/baseline/ring_receiver.h"
 #include "emu/baseline/ring_sender.h"
-#include "emu/baseline/sum_kernel.h"
 
 namespace erar {
 
@@ -25,8 +25,7 @@ class RingTransfer {
   ~RingTransfer() = default;
 
   // The plan's buffers are the caller's again when this returns.
-  Result<void> run(const RingPlan& plan, const OperationHeader& header, SumKernel kernel,
-                   std::size_t element_bytes);
+  Result<void> run(const RingPlan& plan, const OperationHeader& header, const Reducer& reducer);
 
   [[nodiscard]] const RingSender& sender() const { return sender_; }
   [[nodiscard]] const RingReceiver& receiver() const { return receiver_; }

@@ -1,21 +1,24 @@
 // The TCP baseline as a Backend: memory, the plan of each operation, counters.
 #include "emu/baseline/tcp_ring.h"
 
+#include <fmt/format.h>
+
 #include <sys/mman.h>
 
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "emu/baseline/reduce_kernel.h"
 #include "emu/baseline/ring_link.h"
 #include "emu/baseline/ring_plan.h"
 #include "emu/baseline/ring_transfer.h"
-#include "emu/baseline/sum_kernel.h"
 
 namespace erar {
 namespace {
 
-// Anonymous memory, every page of it present: a page fault costs more than summing the page.
+// Anonymous memory, every page of it present: a page fault costs more than reducing the page.
 class Mapping {
  public:
   static Result<Mapping> open(std::size_t bytes) {
@@ -46,6 +49,23 @@ class Mapping {
   std::size_t bytes_;
 };
 
+// What cannot be done is refused before anything is sent; ranks that call alike are refused alike.
+Result<void> check(const Reduction& reduction) {
+  if (reduction.compressed) return refusal("tcp: compressed reductions are not supported");
+  const double factor = reduction.pre_scale;
+  if (factor == 1) return {};
+  const std::string what = fmt::format("tcp: pre_scale {}", factor);
+  if (reduction.op != ReduceOp::kSum) {
+    return refusal(what + " is for sums, not for " + std::string(name_of(reduction.op)));
+  }
+  if (!std::isfinite(factor)) return refusal(what + " is not finite");
+  if (!is_float(reduction.type) && factor != std::trunc(factor)) {
+    return refusal(what + " is no whole number, as " + std::string(name_of(reduction.type)) +
+                   " wants");
+  }
+  return {};
+}
+
 class TcpRing final : public Backend {
  public:
   explicit TcpRing(const RingEndpoint& endpoint) : rank_(endpoint.rank), ranks_(endpoint.ranks) {}
@@ -65,21 +85,23 @@ class TcpRing final : public Backend {
 
   Result<void> allreduce(const void* input, void* output, std::size_t count,
                          const Reduction& reduction) override {
+    if (auto checked = check(reduction); !checked) return checked;
     const DataType type = reduction.type;
-    const ReduceOp op = reduction.op;
-    const std::size_t element_bytes = size_of(type);
+    // Scaled values need a place of their own, from where they may be sent: the output, in which
+    // the ring then reduces in place.
+    if (reduction.pre_scale != 1) {
+      scale(type, output, input, count, reduction.pre_scale);
+      input = output;
+    }
     if (!transfer_) {
-      if (count > 0 && input != output) std::memcpy(output, input, count * element_bytes);
+      if (count > 0 && input != output) std::memcpy(output, input, count * size_of(type));
       return {};
     }
-    OperationHeader header;
-    header.sequence = ++sequence_;
-    header.count = count;
-    header.type = static_cast<std::uint32_t>(type);
-    header.op = static_cast<std::uint32_t>(op);
     plan_allreduce(plan_, rank_, ranks_, static_cast<const std::byte*>(input),
-                   static_cast<std::byte*>(output), count, element_bytes);
-    return transfer_->run(plan_, header, sum_kernel(type), element_bytes);
+                   static_cast<std::byte*>(output), count, size_of(type));
+    const unsigned divisor = reduction.op == ReduceOp::kAverage ? ranks_ : 1;
+    return transfer_->run(plan_, OperationHeader(++sequence_, count, reduction),
+                          {combine_kernel(type, reduction.op), type, divisor});
   }
 
   std::vector<std::pair<std::string, std::uint64_t>> counters() override {

@@ -5,6 +5,15 @@
 
 namespace erar {
 
+// All types and operations, as other rings do them: values are added hop by hop in their own type
+// (float16 and bfloat16 as float, rounded to nearest even at each hop) and an average is the sum
+// divided at the end. So
+// - an integer average is right only while the sum fits into the type: the sum wraps;
+// - floats are IEEE's whatever Reduction::not_finite says: nothing is refused, a NaN becomes NaN in
+//   sums and averages, and what min and max make of one depends on its place in the ring.
+// Refused: Reduction::compressed; pre_scale with other operations than sum, and with integers
+// unless it is whole.
+
 struct TcpOptions {
   // Set on every socket and read back; bbr is several times slower on veths. Empty: not set.
   std::string congestion_control = "cubic";

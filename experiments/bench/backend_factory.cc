@@ -18,6 +18,7 @@ Result<std::unique_ptr<Backend>> open_erar(const RingEndpoint& endpoint,
   options.timeout_ns = settings.timeout_ns;
   options.registered_bytes = settings.registered_bytes;
   options.group_bytes = settings.group_bytes;
+  options.checksum = settings.checksum;
   return open_erar_backend(endpoint, options);
 }
 

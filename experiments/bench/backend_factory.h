@@ -18,6 +18,7 @@ struct BackendSettings {
   // erar
   bool generic_mode = false;
   std::size_t group_bytes = 0;
+  bool checksum = true;
   std::uint32_t job = 1;
   std::uint32_t token = 0;
   // tcp

@@ -46,8 +46,13 @@ constexpr OptionRow kOptions[] = {
     {"--sizes", &BenchArguments::sizes,
      "Bytes: list of sizes and ranges first:last[:factor], K M G 1024-based, factor 4 if not "
      "given"},
-    {"--dtype", &BenchArguments::dtype, "int32 or float32"},
-    {"--op", &BenchArguments::op, "sum"},
+    {"--dtype", &BenchArguments::dtype,
+     "int8, uint8, int32, uint32, int64, uint64, float16, float32, float64 or bfloat16"},
+    {"--op", &BenchArguments::op, "sum, avg, min or max"},
+    {"--pre-scale", &BenchArguments::pre_scale,
+     "sum: every rank's values are multiplied by it first; whole for integers"},
+    {"--not-finite", &BenchArguments::not_finite,
+     "erar: refuse or propagate NaN and infinity (the values measured with hold none)"},
     {"--iters", &BenchArguments::iters, "Timed operations at each size"},
     {"--warmup", &BenchArguments::warmup, "Operations before them, checked but not timed"},
     {"--buffers", &BenchArguments::buffers,
@@ -55,13 +60,14 @@ constexpr OptionRow kOptions[] = {
     {"--cc", &BenchArguments::cc, "tcp: congestion control of every socket"},
     {"--mode", &BenchArguments::mode, "erar: native or generic XDP"},
     {"--group", &BenchArguments::group, "erar: bytes in which caller's buffers are pipelined"},
+    {"--checksum", &BenchArguments::checksum, "erar: on or off: check what links deliver"},
     {"--timeout", &BenchArguments::timeout,
      "Seconds without progress after which a backend gives up"},
     {"--pin", &BenchArguments::pin,
      "on: rank r on CPU r modulo the number of CPUs; off: where the scheduler puts it"},
     {"--seed", &BenchArguments::seed, "Of the input values"},
     {"--magnitudes", &BenchArguments::magnitudes,
-     "float32: alike on all ranks, or apart by factors up to 8, anew for each 1024 elements"},
+     "floats: alike on all ranks, or apart by factors up to 8, anew for each 1024 elements"},
     {"--json", &BenchArguments::json, "Also write context and rows to this file"},
     {"--csv", &BenchArguments::csv, "Also write the rows to this file"},
 };
@@ -181,6 +187,9 @@ void add_bench_command(CLI::App& app, int& exit_status) {
   }
   allreduce->add_flag("--in-place", arguments->in_place,
                       "Caller's buffers: the result replaces the input");
+  allreduce->add_flag("--compressed", arguments->compressed,
+                      "erar: 16 bits per element on the wire; float32, float16, bfloat16, sum "
+                      "and avg");
   allreduce->add_flag("--counters", arguments->counters,
                       "Print the backends' event counters, summed over the ranks");
   allreduce->callback([arguments, &exit_status] { exit_status = run_bench(*arguments); });

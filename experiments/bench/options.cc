@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,21 @@ class Reader {
     return number<unsigned>(option, text, least, most);
   }
 
+  // The one of `all` that has this name.
+  template <class Named>
+  typename Named::value_type named(std::string_view option, const std::string& text,
+                                   const Named& all) {
+    std::string allowed = "must be";
+    const char* separator = " ";
+    for (const auto each : all) {
+      if (text == name_of(each)) return each;
+      allowed += fmt::format("{}{}", separator, name_of(each));
+      separator = ", ";
+    }
+    refuse(bad_value(option, text, allowed));
+    return all.front();
+  }
+
   // True for the second of two words.
   bool choice(std::string_view option, const std::string& text, std::string_view first,
               std::string_view second) {
@@ -125,11 +141,72 @@ std::uint64_t read_timeout(const std::string& text, Reader& reader) {
   return 0;
 }
 
+bool uses(const BenchOptions& options, std::string_view backend) {
+  return std::find(options.backends.begin(), options.backends.end(), backend) !=
+         options.backends.end();
+}
+
+// The limits keep all results finite and normal, where the backends agree, and integer factors
+// exact.
+Result<void> check_pre_scale(const Reduction& reduction, const std::string& text) {
+  const double factor = reduction.pre_scale;
+  const double size = std::fabs(factor);
+  const auto refused = [&](std::string_view allowed) {
+    return bad_value("--pre-scale", text, allowed);
+  };
+  if (!std::isfinite(factor)) return refused("must be a number");
+  if (factor == 1) return {};
+  if (reduction.op != ReduceOp::kSum) {
+    return refused(fmt::format("is for --op sum, not for {}", name_of(reduction.op)));
+  }
+  if (!is_float(reduction.type) && (factor != std::trunc(factor) || size > 0x1p53)) {
+    return refused(fmt::format("must be a whole number from -2^53 to 2^53 for --dtype {}",
+                               name_of(reduction.type)));
+  }
+  if (reduction.type == DataType::kFloat16 && size > 4) {
+    return refused("must be from -4 to 4 for --dtype float16, or sums exceed its range");
+  }
+  if (is_float(reduction.type) && size != 0 && (size < 1e-30 || size > 1e30)) {
+    return refused("must be 0 or of a magnitude from 1e-30 to 1e30");
+  }
+  return {};
+}
+
+// Backends that reduce as 16 bits say so here; tcp does not.
+Result<void> check_compressed(const Reduction& reduction, const BenchOptions& options) {
+  if (!reduction.compressed) return {};
+  if (!is_float(reduction.type) || reduction.type == DataType::kFloat64) {
+    return refusal(fmt::format("--compressed: is for --dtype float32, float16 and bfloat16, not {}",
+                               name_of(reduction.type)));
+  }
+  if (reduction.op != ReduceOp::kSum && reduction.op != ReduceOp::kAverage) {
+    return refusal(
+        fmt::format("--compressed: is for --op sum and avg, not {}", name_of(reduction.op)));
+  }
+  if (uses(options, "tcp")) {
+    return refusal("--compressed: the tcp backend cannot compress; use --backends erar");
+  }
+  return {};
+}
+
+void read_reduction(const BenchArguments& arguments, Reader& reader, BenchOptions& options) {
+  Reduction& reduction = options.reduction;
+  reduction.type = reader.named("--dtype", arguments.dtype, kDataTypes);
+  reduction.op = reader.named("--op", arguments.op, kReduceOps);
+  const std::optional<double> factor = parse_number<double>(arguments.pre_scale);
+  reduction.pre_scale = factor.value_or(std::numeric_limits<double>::quiet_NaN());
+  reduction.not_finite = reader.choice("--not-finite", arguments.not_finite, "refuse", "propagate")
+                             ? NotFinite::kPropagate
+                             : NotFinite::kRefuse;
+  reduction.compressed = arguments.compressed;
+  for (const Result<void>& checked :
+       {check_pre_scale(reduction, arguments.pre_scale), check_compressed(reduction, options)}) {
+    if (!checked) reader.refuse(checked.error());
+  }
+}
+
 void read_method(const BenchArguments& arguments, Reader& reader, BenchOptions& options) {
   options.sizes = reader.take(parse_sizes("--sizes", arguments.sizes));
-  options.type = reader.choice("--dtype", arguments.dtype, "int32", "float32") ? DataType::kFloat32
-                                                                               : DataType::kInt32;
-  if (arguments.op != "sum") reader.refuse(bad_value("--op", arguments.op, "must be sum"));
   options.iters = reader.number<std::uint64_t>("--iters", arguments.iters, 1, 1'000'000);
   options.warmup = reader.number<std::uint64_t>("--warmup", arguments.warmup, 0, 1'000'000);
   options.registered = reader.choice("--buffers", arguments.buffers, "caller", "registered");
@@ -149,15 +226,11 @@ void read_backend_settings(const BenchArguments& arguments, Reader& reader, Benc
     reader.refuse(bad_value("--cc", arguments.cc, "must be a congestion control, such as cubic"));
   }
   options.generic_mode = reader.choice("--mode", arguments.mode, "native", "generic");
+  options.checksum = reader.choice("--checksum", arguments.checksum, "off", "on");
   options.group_bytes = reader.take(parse_size("--group", arguments.group));
   if (options.group_bytes < 4096 || options.group_bytes > (std::size_t{256} << 20U)) {
     reader.refuse(bad_value("--group", arguments.group, "must be from 4K to 256M"));
   }
-}
-
-bool uses(const BenchOptions& options, std::string_view backend) {
-  return std::find(options.backends.begin(), options.backends.end(), backend) !=
-         options.backends.end();
 }
 
 Result<std::vector<std::size_t>> parse_range(const std::string& option, const std::string& text) {
@@ -232,6 +305,7 @@ Result<BenchOptions> parse_bench_options(const BenchArguments& arguments) {
   BenchOptions options;
   options.backends = reader.take(parse_backends(arguments.backends));
   read_fabric(arguments, reader, options);
+  read_reduction(arguments, reader, options);
   read_method(arguments, reader, options);
   read_backend_settings(arguments, reader, options);
   options.json_path = arguments.json;

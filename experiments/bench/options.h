@@ -24,6 +24,9 @@ struct BenchArguments {
   std::string sizes = "1K:64M";
   std::string dtype = "float32";
   std::string op = "sum";
+  std::string pre_scale = "1";
+  bool compressed = false;
+  std::string not_finite = "refuse";
   std::string iters = "20";
   std::string warmup = "5";
   std::string buffers = "caller";
@@ -31,6 +34,7 @@ struct BenchArguments {
   std::string cc = "cubic";
   std::string mode = "native";
   std::string group = "1M";
+  std::string checksum = "on";
   std::string timeout = "10";
   std::string pin = "off";
   std::string seed = "1";
@@ -51,8 +55,7 @@ struct BenchOptions {
   std::optional<unsigned> queues;
 
   std::vector<std::size_t> sizes;  // bytes, as typed: not yet rounded down to whole elements
-  DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
+  Reduction reduction;
   std::uint64_t iters = 20;
   std::uint64_t warmup = 5;
   bool registered = false;
@@ -60,10 +63,11 @@ struct BenchOptions {
   std::string congestion_control = "cubic";
   bool generic_mode = false;
   std::size_t group_bytes = 1U << 20;
+  bool checksum = true;
   std::uint64_t timeout_ns = 0;
   bool pin = false;
   std::uint64_t seed = 1;
-  workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats, over the ranks
+  workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats
   std::string json_path;
   std::string csv_path;
   bool counters = false;

@@ -2,6 +2,8 @@
 #include "experiments/bench/oracle.h"
 
 #include "core/numeric/block_float.h"
+#include "emu/baseline/half_element.h"
+#include "experiments/bench/float_bound.h"
 #include "workloads/generator/values.h"
 
 #include <algorithm>
@@ -9,145 +11,306 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 namespace erar::bench {
 namespace {
 
 // One exponent block, so that the largest magnitude is at hand for the bound.
 constexpr std::size_t kBlock = numeric::kExponentBlock;
+static_assert(kBlock == workloads::kScaleBlock);
 
-std::uint64_t wrong_int32(const Operation& operation, std::size_t first,
-                          std::span<const std::int32_t> result) {
-  std::array<std::uint32_t, kBlock> sum{};
-  std::array<std::int32_t, kBlock> values;
+template <class T>
+void fill_block(const Operation& operation, unsigned rank, std::size_t first, std::span<T> values) {
+  workloads::fill(stream_of(operation, rank), operation.reduction.type, first,
+                  std::as_writable_bytes(values));
+}
+
+// Integers. `combine(total, value)` is called for every rank but the first, `finish(total)` says
+// what the result is to be.
+template <class T, class Total, class Combine, class Finish>
+std::uint64_t wrong_exact(const Operation& operation, std::size_t first, std::span<const T> result,
+                          Combine combine, Finish finish) {
+  std::array<Total, kBlock> totals;
+  alignas(8) std::array<T, kBlock> values;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
-    workloads::fill_int32({operation.seed, rank, operation.magnitudes}, first,
-                          {values.data(), result.size()});
+    fill_block(operation, rank, first, std::span<T>(values.data(), result.size()));
     for (std::size_t i = 0; i < result.size(); ++i) {
-      sum[i] += static_cast<std::uint32_t>(values[i]);
+      totals[i] = rank == 0 ? static_cast<Total>(values[i]) : combine(totals[i], values[i]);
     }
   }
   std::uint64_t wrong = 0;
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    wrong += static_cast<std::uint32_t>(result[i]) != sum[i] ? 1 : 0;
-  }
+  for (std::size_t i = 0; i < result.size(); ++i) wrong += result[i] != finish(totals[i]) ? 1 : 0;
   return wrong;
 }
 
-// The magnitude's bits: they order as the magnitudes do, and integer maxima vectorise where those
-// of floats do not (NaN).
-std::uint32_t magnitude_bits(float value) {
-  return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
+// The factor is applied to the sum: modulo a power of two that is the same.
+template <class T>
+std::uint64_t wrong_integer_sums(const Operation& operation, std::size_t first,
+                                 std::span<const T> result) {
+  using Bits = std::make_unsigned_t<T>;
+  const auto whole = static_cast<__int128>(std::fmod(operation.reduction.pre_scale, 0x1p64));
+  const auto factor = static_cast<Bits>(whole);
+  return wrong_exact<T, Bits>(
+      operation, first, result,
+      [](Bits sum, T value) { return static_cast<Bits>(sum + static_cast<Bits>(value)); },
+      [factor](Bits sum) { return static_cast<T>(static_cast<Bits>(sum * factor)); });
 }
 
-// fp64 sums of one block over the ranks.
+template <class T>
+std::uint64_t wrong_integer_averages(const Operation& operation, std::size_t first,
+                                     std::span<const T> result) {
+  using Sum = std::conditional_t<sizeof(T) == 8, __int128, std::int64_t>;
+  return wrong_exact<T, Sum>(
+      operation, first, result,
+      [](Sum sum, T value) { return static_cast<Sum>(sum + static_cast<Sum>(value)); },
+      [&](Sum sum) { return static_cast<T>(sum / static_cast<Sum>(operation.ranks)); });
+}
+
+template <class T>
+std::uint64_t wrong_integers(const Operation& operation, std::size_t first,
+                             std::span<const T> result) {
+  const auto itself = [](T best) { return best; };
+  switch (operation.reduction.op) {
+    case ReduceOp::kSum:
+      return wrong_integer_sums(operation, first, result);
+    case ReduceOp::kAverage:
+      return wrong_integer_averages(operation, first, result);
+    case ReduceOp::kMin:
+      return wrong_exact<T, T>(
+          operation, first, result, [](T best, T value) { return std::min(best, value); }, itself);
+    case ReduceOp::kMax:
+      return wrong_exact<T, T>(
+          operation, first, result, [](T best, T value) { return std::max(best, value); }, itself);
+  }
+  return result.size();
+}
+
+// Floats. 16-bit ones are judged as the floats that they are.
+template <class Element>
+using Value = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+
+template <class Element>
+[[gnu::always_inline]] inline void widen_loop(const Element* elements, std::size_t count,
+                                              Value<Element>* values) {
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Value<Element>>(elements[i]);
+}
+
+// Sums of one block over the ranks, in arithmetic that is exact enough to be the truth. The largest
+// magnitude is kept as bits: they order as the magnitudes do, and integer maxima vectorise where
+// those of floats do not (NaN).
+template <class V>
 struct FloatBlock {
-  std::array<double, kBlock> sum{};
-  std::array<double, kBlock> magnitudes{};
-  std::uint32_t largest_bits = 0;
+  using Exact = std::conditional_t<std::is_same_v<V, double>, long double, double>;
+  using Bits = std::conditional_t<std::is_same_v<V, double>, std::uint64_t, std::uint32_t>;
+  static constexpr Bits kMagnitude = static_cast<Bits>(-1) >> 1U;
+
+  std::array<Exact, kBlock> sum{};
+  std::array<Exact, kBlock> magnitudes{};
+  Bits largest_bits = 0;
 };
 
-[[gnu::always_inline]] inline void add_loop(const float* values, std::size_t count,
-                                            FloatBlock& block) {
-  std::uint32_t largest = block.largest_bits;
+template <class V>
+[[gnu::always_inline]] inline void add_loop(const V* values, std::size_t count, double factor,
+                                            FloatBlock<V>& block) {
+  using Exact = typename FloatBlock<V>::Exact;
+  using Bits = typename FloatBlock<V>::Bits;
+  Bits largest = block.largest_bits;
   for (std::size_t i = 0; i < count; ++i) {
-    largest = std::max(largest, magnitude_bits(values[i]));
-    block.sum[i] += static_cast<double>(values[i]);
-    block.magnitudes[i] += static_cast<double>(std::fabs(values[i]));
+    const Exact product = static_cast<Exact>(values[i]) * static_cast<Exact>(factor);
+    largest = std::max(largest, std::bit_cast<Bits>(values[i]) & FloatBlock<V>::kMagnitude);
+    block.sum[i] += product;
+    block.magnitudes[i] += std::fabs(product);
   }
   block.largest_bits = largest;
 }
 
-[[gnu::always_inline]] inline std::uint64_t wrong_loop(const float* result, std::size_t count,
-                                                       const FloatBlock& block,
-                                                       const FloatSumBound& bound) {
+template <class V>
+[[gnu::always_inline]] inline std::uint64_t wrong_loop(const V* result, std::size_t count,
+                                                       unsigned divisor, const FloatBlock<V>& block,
+                                                       const FloatBound& bound) {
+  using Exact = typename FloatBlock<V>::Exact;
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const double error = std::fabs(static_cast<double>(result[i]) - block.sum[i]);
+    const Exact truth = block.sum[i] / static_cast<Exact>(divisor);
+    const Exact error = std::fabs(static_cast<Exact>(result[i]) - truth);
+    const double allowed =
+        bound.of(static_cast<double>(truth), static_cast<double>(block.magnitudes[i]));
     // Written so that a NaN is wrong.
-    wrong += !(error <= bound.of(block.sum[i], block.magnitudes[i])) ? 1 : 0;
+    wrong += !(error <= static_cast<Exact>(allowed)) ? 1 : 0;
   }
   return wrong;
 }
 
 // The same loops for any CPU and for those with AVX2, which take half the time.
+template <class Element>
 struct FloatLoops {
-  void (*add)(const float*, std::size_t, FloatBlock&);
-  std::uint64_t (*wrong)(const float*, std::size_t, const FloatBlock&, const FloatSumBound&);
+  using V = Value<Element>;
+  void (*widen)(const Element*, std::size_t, V*);
+  void (*add)(const V*, std::size_t, double, FloatBlock<V>&);
+  std::uint64_t (*wrong)(const V*, std::size_t, unsigned, const FloatBlock<V>&, const FloatBound&);
 };
 
-void add_any(const float* values, std::size_t count, FloatBlock& block) {
-  add_loop(values, count, block);
+template <class Element>
+void widen_any(const Element* elements, std::size_t count, Value<Element>* values) {
+  widen_loop(elements, count, values);
 }
 
-std::uint64_t wrong_any(const float* result, std::size_t count, const FloatBlock& block,
-                        const FloatSumBound& bound) {
-  return wrong_loop(result, count, block, bound);
+template <class V>
+void add_any(const V* values, std::size_t count, double factor, FloatBlock<V>& block) {
+  add_loop(values, count, factor, block);
 }
 
-[[gnu::target("avx2")]] void add_avx2(const float* values, std::size_t count, FloatBlock& block) {
-  add_loop(values, count, block);
+template <class V>
+std::uint64_t wrong_any(const V* result, std::size_t count, unsigned divisor,
+                        const FloatBlock<V>& block, const FloatBound& bound) {
+  return wrong_loop(result, count, divisor, block, bound);
 }
 
-[[gnu::target("avx2")]] std::uint64_t wrong_avx2(const float* result, std::size_t count,
-                                                 const FloatBlock& block,
-                                                 const FloatSumBound& bound) {
-  return wrong_loop(result, count, block, bound);
+template <class Element>
+[[gnu::target("avx2")]] void widen_avx2(const Element* elements, std::size_t count,
+                                        Value<Element>* values) {
+  widen_loop(elements, count, values);
 }
 
-std::uint64_t wrong_float32(const Operation& operation, std::size_t first,
-                            std::span<const float> result) {
-  static const FloatLoops kLoops = __builtin_cpu_supports("avx2") ? FloatLoops{add_avx2, wrong_avx2}
-                                                                  : FloatLoops{add_any, wrong_any};
-  FloatBlock block;
-  std::array<float, kBlock> values;
-  for (unsigned rank = 0; rank < operation.ranks; ++rank) {
-    workloads::fill_float32({operation.seed, rank, operation.magnitudes}, first,
-                            {values.data(), result.size()});
-    kLoops.add(values.data(), result.size(), block);
+template <class V>
+[[gnu::target("avx2")]] void add_avx2(const V* values, std::size_t count, double factor,
+                                      FloatBlock<V>& block) {
+  add_loop(values, count, factor, block);
+}
+
+template <class V>
+[[gnu::target("avx2")]] std::uint64_t wrong_avx2(const V* result, std::size_t count,
+                                                 unsigned divisor, const FloatBlock<V>& block,
+                                                 const FloatBound& bound) {
+  return wrong_loop(result, count, divisor, block, bound);
+}
+
+template <class Element>
+const FloatLoops<Element>& float_loops() {
+  using V = Value<Element>;
+  static const FloatLoops<Element> kLoops =
+      __builtin_cpu_supports("avx2")
+          ? FloatLoops<Element>{widen_avx2<Element>, add_avx2<V>, wrong_avx2<V>}
+          : FloatLoops<Element>{widen_any<Element>, add_any<V>, wrong_any<V>};
+  return kLoops;
+}
+
+template <class Element>
+void fill_values(const Operation& operation, unsigned rank, std::size_t first,
+                 std::span<Value<Element>> values) {
+  if constexpr (std::is_same_v<Element, Value<Element>>) {
+    fill_block(operation, rank, first, values);
+  } else {
+    alignas(8) std::array<Element, kBlock> elements;
+    fill_block(operation, rank, first, std::span<Element>(elements.data(), values.size()));
+    float_loops<Element>().widen(elements.data(), values.size(), values.data());
   }
-  const FloatSumBound bound(operation.ranks, std::bit_cast<float>(block.largest_bits));
-  return kLoops.wrong(result.data(), result.size(), block, bound);
 }
 
-template <class T, class Check>
-std::uint64_t by_blocks(std::span<const std::byte> bytes, Check check) {
+template <class Element>
+std::uint64_t wrong_float_sums(const Operation& operation, std::size_t first,
+                               std::span<const Value<Element>> result) {
+  using V = Value<Element>;
+  const FloatLoops<Element>& loops = float_loops<Element>();
+  const Reduction& reduction = operation.reduction;
+  FloatBlock<V> block;
+  std::array<V, kBlock> values;
+  for (unsigned rank = 0; rank < operation.ranks; ++rank) {
+    fill_values<Element>(operation, rank, first, {values.data(), result.size()});
+    loops.add(values.data(), result.size(), reduction.pre_scale, block);
+  }
+  const double limit =
+      workloads::magnitude_limit(stream_of(operation, 0), reduction.type, first / kBlock);
+  const FloatBound bound(reduction, operation.ranks,
+                         static_cast<double>(std::bit_cast<V>(block.largest_bits)), limit);
+  const unsigned divisor = reduction.op == ReduceOp::kAverage ? operation.ranks : 1;
+  return loops.wrong(result.data(), result.size(), divisor, block, bound);
+}
+
+// Compared as values: -0 and +0 are equal, and a NaN equals nothing.
+template <class Element>
+std::uint64_t wrong_extremes(const Operation& operation, std::size_t first,
+                             std::span<const Value<Element>> result) {
+  std::array<Value<Element>, kBlock> best;
+  std::array<Value<Element>, kBlock> values;
+  const bool least = operation.reduction.op == ReduceOp::kMin;
+  for (unsigned rank = 0; rank < operation.ranks; ++rank) {
+    const std::span<Value<Element>> filled{values.data(), result.size()};
+    fill_values<Element>(operation, rank, first, filled);
+    if (rank == 0) best = values;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      best[i] = least ? std::min(best[i], values[i]) : std::max(best[i], values[i]);
+    }
+  }
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) wrong += !(result[i] == best[i]) ? 1 : 0;
+  return wrong;
+}
+
+template <class Element>
+std::uint64_t wrong_floats(const Operation& operation, std::size_t first,
+                           std::span<const Element> result) {
+  std::array<Value<Element>, kBlock> values;
+  float_loops<Element>().widen(result.data(), result.size(), values.data());
+  const std::span<const Value<Element>> judged{values.data(), result.size()};
+  const ReduceOp op = operation.reduction.op;
+  return op == ReduceOp::kMin || op == ReduceOp::kMax
+             ? wrong_extremes<Element>(operation, first, judged)
+             : wrong_float_sums<Element>(operation, first, judged);
+}
+
+template <class T>
+std::uint64_t by_blocks(const Operation& operation, std::span<const std::byte> bytes) {
   const std::span<const T> result{reinterpret_cast<const T*>(bytes.data()),
                                   bytes.size() / sizeof(T)};
   std::uint64_t wrong = 0;
   for (std::size_t first = 0; first < result.size(); first += kBlock) {
-    wrong += check(first, result.subspan(first, std::min(kBlock, result.size() - first)));
+    const auto block = result.subspan(first, std::min(kBlock, result.size() - first));
+    if constexpr (std::is_integral_v<T>) {
+      wrong += wrong_integers<T>(operation, first, block);
+    } else {
+      wrong += wrong_floats<T>(operation, first, block);
+    }
   }
   return wrong;
 }
 
 }  // namespace
 
-std::uint64_t count_wrong(const Operation& operation, std::span<const std::byte> result) {
-  switch (operation.type) {
-    case DataType::kInt32:
-      return by_blocks<std::int32_t>(result, [&](std::size_t first, auto block) {
-        return wrong_int32(operation, first, block);
-      });
-    case DataType::kFloat32:
-      return by_blocks<float>(result, [&](std::size_t first, auto block) {
-        return wrong_float32(operation, first, block);
-      });
-    default:
-      break;
+workloads::Stream stream_of(const Operation& operation, unsigned rank) {
+  workloads::Stream stream{operation.seed, rank, operation.magnitudes};
+  stream.scale_seed = operation.scale_seed;
+  if (operation.reduction.op == ReduceOp::kAverage) {
+    stream.headroom_bits = static_cast<unsigned>(std::bit_width(operation.ranks - 1));
   }
-  return result.size();
+  return stream;
 }
 
-FloatSumBound::FloatSumBound(unsigned ranks, float largest) {
-  if (largest == 0) return;  // all addends are zero, and both ways say so exactly
-  const int exponent = std::max(1, static_cast<int>(magnitude_bits(largest) >> 23U));
-  const int guard_bits = static_cast<int>(std::bit_width(ranks - 1));
-  const double quantised = 0.5 * ranks * std::ldexp(1.0, exponent + guard_bits - 157);
-  // 2^-150: half the distance of two denormal floats, what rounding costs where the result is one.
-  absolute_ = quantised * (1 + kUnitRoundoff) + 0x1p-150;
-  const double roundings = (ranks - 1) * kUnitRoundoff;
-  gamma_ = roundings / (1 - roundings);
+std::uint64_t count_wrong(const Operation& operation, std::span<const std::byte> result) {
+  switch (operation.reduction.type) {
+    case DataType::kInt8:
+      return by_blocks<std::int8_t>(operation, result);
+    case DataType::kUint8:
+      return by_blocks<std::uint8_t>(operation, result);
+    case DataType::kInt32:
+      return by_blocks<std::int32_t>(operation, result);
+    case DataType::kUint32:
+      return by_blocks<std::uint32_t>(operation, result);
+    case DataType::kInt64:
+      return by_blocks<std::int64_t>(operation, result);
+    case DataType::kUint64:
+      return by_blocks<std::uint64_t>(operation, result);
+    case DataType::kFloat16:
+      return by_blocks<Float16>(operation, result);
+    case DataType::kFloat32:
+      return by_blocks<float>(operation, result);
+    case DataType::kFloat64:
+      return by_blocks<double>(operation, result);
+    case DataType::kBfloat16:
+      return by_blocks<Bfloat16>(operation, result);
+  }
+  return result.size();
 }
 
 std::uint64_t hash_bytes(std::span<const std::byte> bytes) {

@@ -6,8 +6,10 @@
 #include "workloads/generator/values.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,7 +38,8 @@ struct Buffers {
 };
 
 Result<std::span<std::byte>> take_buffer(Backend& backend, const RankPlan& plan, Buffers& buffers) {
-  const std::size_t bytes = std::max(plan.bytes, size_of(plan.type));  // never none at all
+  const std::size_t bytes =
+      std::max(plan.bytes, size_of(plan.reduction.type));  // never none at all
   if (plan.registered) {
     Result<std::span<std::byte>> memory = backend.allocate(bytes);
     if (!memory) return memory.error();
@@ -82,13 +85,12 @@ class RankLoop {
     if (Result<void> met = region_.barrier(); !met) return met;
     for (std::uint64_t done = 0; done < plan_.warmup;) {
       const std::uint64_t timed = std::min(chain_length(plan_), plan_.warmup - done);
-      if (Result<void> ran = run_chain(**backend, *buffers, timed, {}); !ran) return ran;
+      if (Result<void> ran = run_chain(**backend, *buffers, timed, std::nullopt); !ran) return ran;
       done += timed;
     }
     for (std::uint64_t done = 0; done < plan_.iters;) {
       const std::uint64_t timed = std::min(chain_length(plan_), plan_.iters - done);
-      const std::span<std::uint64_t> times = region_.times().subspan(done, timed);
-      if (Result<void> ran = run_chain(**backend, *buffers, timed, times); !ran) return ran;
+      if (Result<void> ran = run_chain(**backend, *buffers, timed, done); !ran) return ran;
       done += timed;
     }
     publish_counters(**backend);
@@ -97,36 +99,38 @@ class RankLoop {
   }
 
  private:
-  // times is empty for a warm-up. `timed` operations after a lead-in, if the plan has lead-ins.
+  // `timed` operations after a lead-in, if the plan has lead-ins. first: which of the operations to
+  // be reported is the first of them; none of a warm-up are.
   Result<void> run_chain(Backend& backend, Buffers& buffers, std::uint64_t timed,
-                         std::span<std::uint64_t> times) {
+                         std::optional<std::uint64_t> first) {
     const std::size_t operations = chain_length(plan_) == 1 ? 1 : timed + 1;
     for (std::size_t i = 0; i < operations; ++i) {
-      workloads::fill({seed_of(i), rank_, plan_.magnitudes}, plan_.type, buffers.inputs[i]);
+      workloads::fill(stream_of(operation(i), rank_), plan_.reduction.type, 0, buffers.inputs[i]);
     }
     const std::uint64_t softirq_before = rank_ == 0 ? softirq_.total_ns() : 0;
     if (Result<void> met = region_.barrier(); !met) return met;
-    if (Result<void> ran = run_operations(backend, buffers, operations, !times.empty()); !ran) {
+    if (Result<void> ran = run_operations(backend, buffers, operations, first.has_value()); !ran) {
       return ran;
     }
     if (Result<void> met = region_.barrier(); !met) return met;
-    if (rank_ == 0 && !times.empty()) slot_.softirq_ns += softirq_.total_ns() - softirq_before;
+    if (rank_ == 0 && first) slot_.softirq_ns += softirq_.total_ns() - softirq_before;
     if (Result<void> checked = check(buffers, operations); !checked) return checked;
     // Only rank 0 reads the stamps, and all ranks meet it once more before they write new ones.
-    if (rank_ == 0 && !times.empty()) store_times(operations, times);
+    if (rank_ == 0 && first) store_times(operations, *first, timed);
     next_operation_ += operations;
     return {};
   }
 
   Result<void> run_operations(Backend& backend, Buffers& buffers, std::size_t operations,
                               bool timed) {
-    const std::size_t count = plan_.bytes / size_of(plan_.type);
+    const std::size_t count = plan_.bytes / size_of(plan_.reduction.type);
     const std::uint64_t cpu_before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     slot_.start_ns = monotonic_ns();
     for (std::size_t i = 0; i < operations; ++i) {
       Result<void> reduced = backend.allreduce(buffers.inputs[i].data(), buffers.outputs[i].data(),
-                                               count, {plan_.type, plan_.op});
+                                               count, plan_.reduction);
       slot_.end_ns[i] = monotonic_ns();
+      slot_.agreement_ns[i] = backend.agreement_ns();
       if (!reduced) return reduced;
     }
     if (timed) slot_.cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
@@ -136,10 +140,9 @@ class RankLoop {
   // Every element against the oracle; and floats, whose oracle has a tolerance, bit for bit against
   // rank 0: all ranks must have the same model after the step. A difference counts as one element.
   Result<void> check(const Buffers& buffers, std::size_t operations) {
-    const bool compare_bits = plan_.type == DataType::kFloat32;
+    const bool compare_bits = is_float(plan_.reduction.type);
     for (std::size_t i = 0; i < operations; ++i) {
-      slot_.wrong += count_wrong({plan_.type, region_.ranks(), seed_of(i), plan_.magnitudes},
-                                 buffers.outputs[i]);
+      slot_.wrong += count_wrong(operation(i), buffers.outputs[i]);
       if (compare_bits) slot_.hash[i] = hash_bytes(buffers.outputs[i]);
     }
     if (!compare_bits) return {};
@@ -150,12 +153,12 @@ class RankLoop {
     return {};
   }
 
-  void store_times(std::size_t operations, std::span<std::uint64_t> times) {
-    const std::size_t lead_in = operations - times.size();
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      const std::uint64_t from = lead_in == 0 ? first_start() : last_end(i);
-      const std::uint64_t to = last_end(i + lead_in);
-      times[i] = to - from;
+  void store_times(std::size_t operations, std::uint64_t first, std::uint64_t timed) {
+    const std::size_t lead_in = operations - timed;
+    for (std::size_t i = 0; i < timed; ++i) {
+      const std::uint64_t from = lead_in == 0 ? first_start() : latest(&RankSlot::end_ns, i);
+      region_.times()[first + i] = latest(&RankSlot::end_ns, i + lead_in) - from;
+      region_.agreements()[first + i] = latest(&RankSlot::agreement_ns, i + lead_in);
     }
   }
 
@@ -167,16 +170,23 @@ class RankLoop {
     return first;
   }
 
-  [[nodiscard]] std::uint64_t last_end(std::size_t operation) const {
+  using Stamps = std::array<std::uint64_t, kMostChained>;
+  [[nodiscard]] std::uint64_t latest(Stamps RankSlot::*stamps, std::size_t in_chain) const {
     std::uint64_t last = 0;
     for (unsigned rank = 0; rank < region_.ranks(); ++rank) {
-      last = std::max(last, region_.slot(rank).end_ns[operation]);
+      last = std::max(last, (region_.slot(rank).*stamps)[in_chain]);
     }
     return last;
   }
 
-  [[nodiscard]] std::uint64_t seed_of(std::size_t operation_in_chain) const {
-    return workloads::operation_seed(plan_.seed, next_operation_ + operation_in_chain);
+  // A compressed reduction carries over what the one before on the same buffer rounded off, which
+  // is bounded only if magnitudes stay.
+  [[nodiscard]] Operation operation(std::size_t in_chain) const {
+    Operation made{plan_.reduction, region_.ranks(),
+                   workloads::operation_seed(plan_.seed, next_operation_ + in_chain),
+                   plan_.magnitudes};
+    if (plan_.reduction.compressed) made.scale_seed = plan_.seed;
+    return made;
   }
 
   void publish_counters(Backend& backend) {

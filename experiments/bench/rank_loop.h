@@ -21,8 +21,7 @@ namespace erar::bench {
 
 struct RankPlan {
   std::size_t bytes = 0;  // a multiple of the type's size
-  DataType type = DataType::kInt32;
-  ReduceOp op = ReduceOp::kSum;
+  Reduction reduction;
   bool registered = false;  // buffers come from Backend::allocate(), else from ordinary memory
   bool in_place = false;
   std::uint64_t warmup = 0;  // operations that are checked but not timed
@@ -42,8 +41,8 @@ std::size_t registered_bytes(const RankPlan& plan, unsigned ranks);
 using BackendOpener = std::function<Result<std::unique_ptr<Backend>>()>;
 
 // Runs the plan as one rank of region.ranks(); all ranks call it with the same plan, each in its
-// own process (tests: thread). Rank 0 stores region.times(). The exit status: 0, or 1 when this or
-// another rank failed, after telling the region.
+// own process (tests: thread). Rank 0 stores region.times() and agreements(). The exit status: 0,
+// or 1 when this or another rank failed, after telling the region.
 int run_rank(SharedRegion& region, const RankPlan& plan, unsigned rank, const SoftirqMeter& softirq,
              const BackendOpener& open);
 

@@ -18,6 +18,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+void add_reduction(Json& fields, const BenchOptions& options) {
+  const Reduction& reduction = options.reduction;
+  fields["dtype"] = name_of(reduction.type);
+  fields["redop"] = name_of(reduction.op);
+  fields["pre_scale"] = reduction.pre_scale;
+  fields["compressed"] = reduction.compressed;
+  fields["not_finite"] = reduction.not_finite == NotFinite::kRefuse ? "refuse" : "propagate";
+  fields["checksum"] = options.checksum ? "on" : "off";
+}
+
 Json row_fields(const Conditions& conditions, const Row& row) {
   const BenchOptions& options = conditions.options;
   const FabricSpec& fabric = conditions.fabric;
@@ -31,8 +41,7 @@ Json row_fields(const Conditions& conditions, const Row& row) {
   fields["cc"] = options.congestion_control;
   fields["buffers"] = options.registered ? "registered" : "caller";
   fields["in_place"] = options.in_place;
-  fields["dtype"] = name_of(options.type);
-  fields["redop"] = name_of(options.op);
+  add_reduction(fields, options);
   fields["mode"] = options.generic_mode ? "generic" : "native";
   fields["group_bytes"] = options.group_bytes;
   fields["bytes"] = row.bytes;
@@ -43,6 +52,7 @@ Json row_fields(const Conditions& conditions, const Row& row) {
   fields["time_us_max"] = measured(row.max_us);
   fields["algbw_GBps"] = measured(row.algbw_gbps);
   fields["busbw_GBps"] = measured(row.busbw_gbps);
+  fields["agreement_us_p50"] = row.agreement_us ? measured(*row.agreement_us) : Json();
   fields["wrong"] = measured(row.wrong);
   fields["cpu_s_per_GB"] = row.bytes == 0 ? Json() : measured(row.cpu_s_per_gb);
   fields["error"] = row.error;
@@ -69,8 +79,7 @@ Json context_fields(const Conditions& conditions) {
   context["cc"] = options.congestion_control;
   context["buffers"] = options.registered ? "registered" : "caller";
   context["in_place"] = options.in_place;
-  context["dtype"] = name_of(options.type);
-  context["redop"] = name_of(options.op);
+  add_reduction(context, options);
   context["mode"] = options.generic_mode ? "generic" : "native";
   context["group_bytes"] = options.group_bytes;
   context["iters"] = options.iters;

@@ -69,6 +69,12 @@ void set_times(Row& row, std::vector<std::uint64_t> times_ns, unsigned ranks) {
   row.busbw_gbps = row.algbw_gbps * 2 * (ranks - 1) / ranks;
 }
 
+void set_agreement(Row& row, std::vector<std::uint64_t> agreements_ns) {
+  std::sort(agreements_ns.begin(), agreements_ns.end());
+  if (agreements_ns.empty() || agreements_ns.back() == 0) return;
+  row.agreement_us = median_of_sorted(agreements_ns) / 1e3;
+}
+
 std::vector<RatioLine> ratios_to_reference(const std::vector<Row>& rows) {
   std::vector<RatioLine> lines;
   for (const std::string_view backend : backend_names()) {

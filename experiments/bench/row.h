@@ -7,6 +7,7 @@
 #include "experiments/bench/options.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ struct Row {
   double max_us = 0;
   double algbw_gbps = 0;  // 1e9 bytes of message per second at the median
   double busbw_gbps = 0;  // algbw * 2 (ranks - 1) / ranks: what each link carries
+  // Median of what the slowest rank waited for agreement on exponents before its first data could
+  // leave; absent where no operation had anything to agree on.
+  std::optional<double> agreement_us{};
   std::uint64_t wrong = 0;
   double cpu_s_per_gb =
       0;  // of all ranks and the softirq threads per 1e9 message bytes; 0 bytes: 0
@@ -55,6 +59,8 @@ struct Row {
 
 // Fills in what follows from the times: p50, min, max, bandwidths. times_ns is not empty.
 void set_times(Row& row, std::vector<std::uint64_t> times_ns, unsigned ranks);
+// Fills in agreement_us from the slowest rank's in each operation.
+void set_agreement(Row& row, std::vector<std::uint64_t> agreements_ns);
 
 // Median-time ratio of the reference backend to another at each size that both have: 2 means that
 // the other takes half as long.

@@ -49,7 +49,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 Result<SharedRegion> SharedRegion::create(unsigned ranks, std::size_t times,
                                           std::uint64_t barrier_timeout_ns) {
   SharedRegion region;
-  region.bytes_ = sizeof(Control) + ranks * sizeof(RankSlot) + times * sizeof(std::uint64_t);
+  region.bytes_ = sizeof(Control) + ranks * sizeof(RankSlot) + 2 * times * sizeof(std::uint64_t);
   void* memory =
       ::mmap(nullptr, region.bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return errno_error("map", "memory shared by the ranks");

@@ -21,12 +21,13 @@ inline constexpr std::size_t kMostCounters = 48;
 // What one rank writes and others read. Ranks write only their own. Written before a barrier, read
 // after it; the barrier orders the two. Two cache lines apart, as the CPU prefetches them in pairs.
 struct alignas(128) RankSlot {
-  std::uint64_t start_ns = 0;                        // before the chain's first operation
-  std::array<std::uint64_t, kMostChained> end_ns{};  // after each operation
-  std::array<std::uint64_t, kMostChained> hash{};    // of each operation's result
-  std::uint64_t cpu_ns = 0;                          // spent in timed chains so far
-  std::uint64_t softirq_ns = 0;                      // of the whole host; rank 0 writes it
-  std::uint64_t wrong = 0;                           // elements, over all operations so far
+  std::uint64_t start_ns = 0;                              // before the chain's first operation
+  std::array<std::uint64_t, kMostChained> end_ns{};        // after each operation
+  std::array<std::uint64_t, kMostChained> hash{};          // of each operation's result
+  std::array<std::uint64_t, kMostChained> agreement_ns{};  // of each operation
+  std::uint64_t cpu_ns = 0;                                // spent in timed chains so far
+  std::uint64_t softirq_ns = 0;                            // of the whole host; rank 0 writes it
+  std::uint64_t wrong = 0;                                 // elements, over all operations so far
   struct Counter {
     std::array<char, 48> name{};
     std::uint64_t value = 0;
@@ -37,7 +38,7 @@ struct alignas(128) RankSlot {
 // Made by the parent before it forks. The memory goes when the last process that maps it is gone.
 class SharedRegion {
  public:
-  // times: how many operation times rank 0 will store. Errors: ENOMEM.
+  // times: of how many operations rank 0 will store the time. Errors: ENOMEM.
   static Result<SharedRegion> create(unsigned ranks, std::size_t times,
                                      std::uint64_t barrier_timeout_ns);
   SharedRegion(SharedRegion&& other) noexcept;
@@ -59,6 +60,10 @@ class SharedRegion {
   [[nodiscard]] RankSlot& slot(unsigned rank) const { return slots_[rank]; }
   // Times of the timed operations in ns, written by rank 0 only.
   [[nodiscard]] std::span<std::uint64_t> times() const { return {times_, times_count_}; }
+  // What the ranks needed to agree in each of these operations, the slowest rank's; likewise.
+  [[nodiscard]] std::span<std::uint64_t> agreements() const {
+    return {times_ + times_count_, times_count_};
+  }
 
  private:
   struct Control;

@@ -28,8 +28,7 @@ constexpr std::uint64_t kBarrierTimeoutNs = 600'000'000'000U;
 RankPlan plan_of(const BenchOptions& options, const Row& row) {
   RankPlan plan;
   plan.bytes = row.bytes;
-  plan.type = options.type;
-  plan.op = options.op;
+  plan.reduction = options.reduction;
   plan.registered = options.registered;
   plan.in_place = options.in_place;
   plan.warmup = options.warmup;
@@ -45,6 +44,7 @@ BackendSettings settings_of(const BenchOptions& options, const RankPlan& plan, u
   settings.registered_bytes = registered_bytes(plan, ranks);
   settings.generic_mode = options.generic_mode;
   settings.group_bytes = options.group_bytes;
+  settings.checksum = options.checksum;
   settings.congestion_control = options.congestion_control;
   // Frames of an earlier measurement that are still on their way belong to another job.
   std::uint32_t random[2] = {static_cast<std::uint32_t>(::getpid()), 1};
@@ -101,6 +101,7 @@ void add_counters(Row& row, const RankSlot& slot) {
 // CPU time was taken over whole chains, lead-ins included, so it is divided by their bytes.
 void set_results(Row& row, const RankPlan& plan, const SharedRegion& region) {
   set_times(row, {region.times().begin(), region.times().end()}, region.ranks());
+  set_agreement(row, {region.agreements().begin(), region.agreements().end()});
   std::uint64_t cpu_ns = region.slot(0).softirq_ns;
   for (unsigned rank = 0; rank < region.ranks(); ++rank) {
     const RankSlot& slot = region.slot(rank);
@@ -164,8 +165,8 @@ std::vector<Row> run_sweep(const Conditions& conditions, FabricLease& lease,
     for (const std::string& backend : options.backends) {
       Row row;
       row.backend = backend;
-      row.count = size / size_of(options.type);
-      row.bytes = row.count * size_of(options.type);
+      row.count = size / size_of(options.reduction.type);
+      row.bytes = row.count * size_of(options.reduction.type);
       observer.starting(row, rows.size(), total);
       measure(options, lease, softirq, row);
       if (InterruptGuard::signal() != 0) return rows;

@@ -9,7 +9,7 @@ namespace erar::bench {
 namespace {
 
 constexpr const char* kColumns =
-    "{:>12} {:>11} {:>8} {:>6} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7} {:>9}\n";
+    "{:>12} {:>11} {:>8} {:>6} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>10} {:>7} {:>7}\n";
 
 // As nccl-tests: a constant number of digits that mean something, not of decimals.
 std::string number(double value) {
@@ -27,6 +27,19 @@ const char* on_off(bool on) { return on ? "on" : "off"; }
 std::string buffers_text(const BenchOptions& options) {
   return fmt::format("{}, {}", options.registered ? "registered" : "caller's",
                      options.in_place ? "in place" : "out of place");
+}
+
+// What is not as by default; empty where all is.
+std::string reduction_line(const BenchOptions& options) {
+  const Reduction& reduction = options.reduction;
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (reduction.pre_scale != 1)
+    add(fmt::format("values scaled by {} (--pre-scale)", reduction.pre_scale));
+  if (reduction.compressed) add("compressed to 16 bits (--compressed)");
+  if (reduction.not_finite == NotFinite::kPropagate) add("NaN propagated (--not-finite)");
+  if (!options.checksum) add("no checksums (--checksum)");
+  return text.empty() ? "" : fmt::format("# reduction: {}\n", text);
 }
 
 std::string counters_line(const Row& row) {
@@ -50,7 +63,8 @@ std::string table_header(const Conditions& conditions) {
                       options.pin ? "pinned" : "not pinned");
   text += fmt::format("# buffers {}; {} warm-up and {} timed operations, all checked; seed {}\n",
                       buffers_text(options), options.warmup, options.iters, options.seed);
-  if (options.type == DataType::kFloat32) {
+  text += reduction_line(options);
+  if (is_float(options.reduction.type)) {
     text += fmt::format("# values: magnitudes {} on all ranks (--magnitudes)\n",
                         options.magnitudes == workloads::Magnitudes::kAlike ? "alike" : "apart");
   }
@@ -60,11 +74,12 @@ std::string table_header(const Conditions& conditions) {
   text +=
       "# time: last rank done, median (p50) and range; algbw = size / p50, busbw = algbw * "
       "2(n-1)/n; GB = 1e9 bytes\n"
+      "# agree: of that, until the ranks knew their common exponents, slowest rank, median\n"
       "# cpu: seconds of all ranks and softirq threads per GB of size; K, M, G: 1024-based\n#\n";
   std::string names = fmt::format(kColumns, "size", "count", "type", "redop", "backend", "time p50",
-                                  "min", "max", "algbw", "busbw", "#wrong", "cpu");
+                                  "min", "max", "algbw", "busbw", "agree", "#wrong", "cpu");
   std::string units = fmt::format(kColumns, "(B)", "(elements)", "", "", "", "(us)", "(us)", "(us)",
-                                  "(GB/s)", "(GB/s)", "", "(s/GB)");
+                                  "(GB/s)", "(GB/s)", "(us)", "", "(s/GB)");
   names.front() = units.front() = '#';
   text += names;
   text += units;
@@ -74,17 +89,17 @@ std::string table_header(const Conditions& conditions) {
 std::string table_row(const Conditions& conditions, const Row& row) {
   const BenchOptions& options = conditions.options;
   const auto format = [&](auto... cells) {
-    return fmt::format(kColumns, row.bytes, row.count, name_of(options.type), name_of(options.op),
-                       row.backend, cells...);
+    return fmt::format(kColumns, row.bytes, row.count, name_of(options.reduction.type),
+                       name_of(options.reduction.op), row.backend, cells...);
   };
   if (row.failed()) {
-    return format("failed", "-", "-", "-", "-", "-", "-") +
+    return format("failed", "-", "-", "-", "-", "-", "-", "-") +
            fmt::format("# {} {} failed: {}\n", row.backend, size_text(row.bytes), row.error);
   }
-  std::string text =
-      format(number(row.p50_us), number(row.min_us), number(row.max_us),
-             small_number(row.algbw_gbps), small_number(row.busbw_gbps),
-             fmt::format("{}", row.wrong), row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
+  std::string text = format(
+      number(row.p50_us), number(row.min_us), number(row.max_us), small_number(row.algbw_gbps),
+      small_number(row.busbw_gbps), row.agreement_us ? number(*row.agreement_us) : "-",
+      fmt::format("{}", row.wrong), row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
   if (options.counters && !row.counters.empty()) text += counters_line(row);
   return text;
 }

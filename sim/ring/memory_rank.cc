@@ -9,7 +9,7 @@ MemoryRank::MemoryRank(const erar_config& config)
       arena_words_(std::size_t{config.arena_segments} * config.segment_bytes / 8),
       states_(config.arena_segments),
       parked_words_(std::size_t{ERAR_SLOTS} * ERAR_PARK_PLACES * config.segment_bytes / 8),
-      park_tags_(std::size_t{ERAR_SLOTS} * ERAR_PARK_PLACES) {
+      parking_(std::size_t{ERAR_SLOTS} * ERAR_PARK_PLACES) {
   for (std::uint32_t i = 0; i < ERAR_SLOTS; i++) operations_[i].number = i;
 }
 
@@ -23,14 +23,19 @@ NativeMemory MemoryRank::memory() {
                       states_.data(),
                       operations_.data(),
                       reinterpret_cast<std::uint8_t*>(parked_words_.data()),
-                      park_tags_.data(),
+                      parking_.data(),
                       counters_.data(),
                       &completions_};
 }
 
+void MemoryRank::close(std::uint32_t number) {
+  erar_operation& slot = operations_[number % ERAR_SLOTS];
+  if (slot.number == number) slot.open = 0;
+}
+
 std::uint32_t MemoryRank::start(const erar_start& start) {
   const std::uint32_t slot = start.number % ERAR_SLOTS;
-  return erar_start_operation(&operations_[slot], &park_tags_[std::size_t{slot} * ERAR_PARK_PLACES],
+  return erar_start_operation(&operations_[slot], &parking_[std::size_t{slot} * ERAR_PARK_PLACES],
                               &config_, &start);
 }
 

@@ -30,6 +30,8 @@ class MemoryRank {
     return operation(number).number == number && operation(number).done != 0;
   }
 
+  // Frames of the operation are refused from now on.
+  void close(std::uint32_t number);
   // Opens an operation; returns how many kick frames are to be given to kick().
   std::uint32_t start(const erar_start& start);
   // A kick frame as this rank's process would inject it; on kForward `frame` is what leaves.
@@ -48,7 +50,7 @@ class MemoryRank {
   std::vector<__u64> states_;
   std::array<erar_operation, ERAR_SLOTS> operations_{};
   std::vector<std::uint64_t> parked_words_;
-  std::vector<__u64> park_tags_;
+  std::vector<erar_parked> parking_;
   std::array<std::uint64_t, ERAR_COUNTERS> counters_{};
   std::uint64_t completions_ = 0;
 };

@@ -50,6 +50,7 @@ bool MemoryRing::deliver_one() {
       link.begin() + static_cast<std::ptrdiff_t>(reorder_ ? random_() % link.size() : 0);
   Frame frame = std::move(*chosen);
   link.erase(chosen);
+  if (change_) change_(frame);
   if (ranks_[rank]->receive(frame) == Verdict::kForward) send(rank, std::move(frame));
   return true;
 }

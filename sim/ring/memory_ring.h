@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "sim/ring/memory_rank.h"
@@ -38,6 +40,8 @@ class MemoryRing {
     while (deliver_one()) {
     }
   }
+  // What happens to each frame on its link, just before it is delivered.
+  void on_delivery(std::function<void(Frame&)> change) { change_ = std::move(change); }
   [[nodiscard]] std::size_t frames_under_way() const;
   [[nodiscard]] std::size_t most_frames_on_a_link() const { return most_frames_; }
 
@@ -48,6 +52,7 @@ class MemoryRing {
   std::vector<std::deque<Frame>> links_;  // links_[r] arrives at rank r
   std::mt19937_64 random_;
   bool reorder_;
+  std::function<void(Frame&)> change_;
   std::size_t most_frames_ = 0;
 };
 

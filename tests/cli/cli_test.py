@@ -16,7 +16,10 @@ import unittest
 
 ERAR = ""
 ROW_FIELDS = ("backend fabric ranks mtu offloads cc buffers dtype bytes iters time_us_p50 "
-              "time_us_min time_us_max algbw_GBps busbw_GBps wrong cpu_s_per_GB").split()
+              "time_us_min time_us_max algbw_GBps busbw_GBps wrong cpu_s_per_GB redop pre_scale "
+              "compressed not_finite checksum agreement_us_p50").split()
+TYPES = ("int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16").split()
+OPERATIONS = "sum avg min max".split()
 BAD_BENCH_ARGUMENTS = [
     # option, value, what the refusal must also say
     ("--ranks", "1", "2 to 64"),
@@ -29,8 +32,13 @@ BAD_BENCH_ARGUMENTS = [
     ("--sizes", "1M:1K", "range"),
     ("--iters", "0", "1 to"),
     ("--warmup", "-1", "0 to"),
-    ("--dtype", "float16", "float32"),
-    ("--op", "max", "sum"),
+    ("--dtype", "half", "float16, float32, float64, bfloat16"),
+    ("--dtype", "double", "int8, uint8, int32, uint32, int64, uint64"),
+    ("--op", "prod", "sum, avg, min, max"),
+    ("--pre-scale", "half", "number"),
+    ("--pre-scale", "nan", "number"),
+    ("--not-finite", "ignore", "propagate"),
+    ("--checksum", "maybe", "off"),
     ("--buffers", "none", "registered"),
     ("--offloads", "maybe", "on"),
     ("--mode", "skb", "native"),
@@ -39,6 +47,19 @@ BAD_BENCH_ARGUMENTS = [
     ("--timeout", "0", "seconds"),
     ("--ranks", "", "empty"),
     ("--mtu", "", "empty"),
+]
+CONTRADICTIONS = [
+    # arguments, what the refusal must say
+    (["--pre-scale", "2", "--op", "avg"], ["--pre-scale 2", "--op sum", "avg"]),
+    (["--pre-scale", "0.5", "--op", "max"], ["--pre-scale 0.5", "--op sum", "max"]),
+    (["--pre-scale", "0.5", "--dtype", "int32"], ["--pre-scale 0.5", "whole number", "int32"]),
+    (["--pre-scale", "5", "--dtype", "float16"], ["--pre-scale 5", "-4 to 4", "float16"]),
+    (["--compressed"], ["--compressed", "tcp", "--backends erar"]),
+    (["--compressed", "--backends", "tcp"], ["--compressed", "tcp", "--backends erar"]),
+    (["--compressed", "--dtype", "int8"], ["--compressed", "bfloat16", "not int8"]),
+    (["--compressed", "--dtype", "float64"], ["--compressed", "bfloat16", "not float64"]),
+    (["--compressed", "--op", "min"], ["--compressed", "sum and avg", "not min"]),
+    (["--in-place", "--buffers", "registered"], ["--in-place", "caller"]),
 ]
 
 
@@ -87,10 +108,13 @@ class Arguments(CliTest):
     def test_help_lists_every_option_and_its_default(self):
         text = bench("--help").stdout
         for option in ("--backends", "--fabric", "--ranks", "--mtu", "--offloads", "--queues",
-                       "--sizes", "--dtype", "--op", "--iters", "--warmup", "--buffers",
+                       "--sizes", "--dtype", "--op", "--pre-scale", "--not-finite",
+                       "--compressed", "--checksum", "--iters", "--warmup", "--buffers",
                        "--in-place", "--cc", "--mode", "--group", "--timeout", "--pin", "--seed",
                        "--json", "--csv", "--counters"):
             self.assertIn(option, text)
+        for name in TYPES + OPERATIONS:
+            self.assertIn(name, text)
         for default in ("1K:64M", "erar,tcp", "cubic"):
             self.assertIn(default, text)
 
@@ -104,6 +128,11 @@ class Arguments(CliTest):
         for option, value, allowed in BAD_BENCH_ARGUMENTS:
             with self.subTest(option=option, value=value):
                 self.assert_refused(bench(option, value), 2, option, value, allowed)
+
+    def test_contradictions_are_refused_in_one_line(self):
+        for arguments, said in CONTRADICTIONS:
+            with self.subTest(arguments=arguments):
+                self.assert_refused(bench(*arguments), 2, *said)
 
     def test_run_takes_no_option_for_its_own_that_it_does_not_know(self):
         self.assert_refused(erar("run", "--fabric", "ring", "--bogus", "--", "echo", "hi"), 2,
@@ -209,6 +238,35 @@ class Bench(CliTest):
         self.assertEqual([row["bytes"] for row in report["rows"][::2]], [0, 0, 4, 1024, 100000])
         self.assertEqual(report["context"]["ranks"], 2)
         self.assertEqual({path.name for path in self.path.iterdir()}, {"rows.json", "rows.csv"})
+
+    def test_every_type_and_operation_over_tcp(self):
+        for dtype in TYPES:
+            for operation in OPERATIONS:
+                with self.subTest(dtype=dtype, operation=operation):
+                    report = self.path / "rows.json"
+                    done = bench("--backends", "tcp", "--ranks", "3", "--sizes", "24,40K",
+                                 "--iters", "2", "--warmup", "1", "--dtype", dtype, "--op",
+                                 operation, "--json", str(report))
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    self.assertEqual(done.stdout.splitlines()[-1], "# 0 wrong")
+                    rows = json.loads(report.read_text(encoding="utf-8"))["rows"]
+                    self.assertEqual([(row["dtype"], row["redop"], row["agreement_us_p50"])
+                                      for row in rows], [(dtype, operation, None)] * 2)
+
+    def test_scaled_sums_say_so(self):
+        for dtype, factor in (("float32", "-0.3"), ("bfloat16", "0.25"), ("uint8", "3"),
+                              ("int64", "-7")):
+            with self.subTest(dtype=dtype, factor=factor):
+                done = bench("--backends", "tcp", "--ranks", "2", "--sizes", "40K", "--iters",
+                             "2", "--dtype", dtype, "--pre-scale", factor, "--checksum", "off",
+                             "--json", "/dev/stdout")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(f"# reduction: values scaled by {factor} (--pre-scale); no checksums "
+                              "(--checksum)\n", done.stdout)
+                self.assertIn("\n# 0 wrong\n", done.stdout)
+                context = json.loads(done.stdout[done.stdout.index("\n{") :])["context"]
+                self.assertEqual((context["pre_scale"], context["checksum"],
+                                  context["compressed"]), (float(factor), "off", False))
 
     def test_registered_buffers_and_integers(self):
         done = bench("--ranks", "3", "--sizes", "4,10000,1M", "--iters", "3", "--warmup", "1",

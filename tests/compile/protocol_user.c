@@ -1,10 +1,12 @@
 // A user of every protocol header: hooks that do nothing, and the step between them.
+#include "core/protocol/packet.h"
 #include "core/protocol/start.h"
 
 struct erar_env {
   struct erar_config config;
   struct erar_operation operation;
   __u8 bytes[ERAR_MAX_FRAME_BYTES];
+  struct erar_parked parked;
   __u64 word;
 };
 
@@ -19,11 +21,11 @@ HOOK __u8 *erar_env_segment(struct erar_env *env, __u32 index) {
 HOOK __u64 *erar_env_state(struct erar_env *env, __u32 index) {
   return index == 0 ? &env->word : 0;
 }
-HOOK __u8 *erar_env_park(struct erar_env *env, __u32 place) {
+HOOK __u8 *erar_env_parked_payload(struct erar_env *env, __u32 place) {
   return place == 0 ? env->bytes : 0;
 }
-HOOK __u64 *erar_env_park_tag(struct erar_env *env, __u32 place) {
-  return place == 0 ? &env->word : 0;
+HOOK struct erar_parked *erar_env_parked(struct erar_env *env, __u32 place) {
+  return place == 0 ? &env->parked : 0;
 }
 HOOK __u8 *erar_env_data(struct erar_env *env) { return env->bytes; }
 HOOK __u8 *erar_env_data_end(struct erar_env *env) { return env->bytes + sizeof(env->bytes); }
@@ -36,6 +38,11 @@ HOOK int erar_env_load(struct erar_env *env, __u8 *to, __u32 bytes) {
 HOOK int erar_env_save(struct erar_env *env, const __u8 *from, __u32 bytes) {
   return from == env->bytes && bytes == 0;
 }
+HOOK __u32 erar_env_combine(struct erar_env *env, const struct erar_packet *packet, __u32 index,
+                            __u32 chunks) {
+  return env->word ? packet->segment + index : chunks;
+}
+HOOK __u64 erar_env_sum_words(struct erar_env *env, __u32 chunks) { return env->word + chunks; }
 HOOK __u32 erar_env_cpu(struct erar_env *env) { return (__u32)env->word; }
 HOOK void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
   env->word += counter + value;

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "bpf/host/device.h"
+#include "core/protocol/lanes.h"
 #include "core/session/ring_config.h"
 #include "core/unique_fd.h"
 #include "emu/netns/fabric.h"
@@ -69,9 +70,9 @@ struct RunOutcome {
 
 class ProgRun : public testing::Test {
  protected:
-  void SetUp() override { open_device(ERAR_ADD_WORDS); }
+  void SetUp() override { open_device(tests::fixture_start()); }
 
-  void open_device(std::uint32_t combine) {
+  void open_device(const erar_start& start) {
     device_.reset();
     DeviceOptions options;
     options.arena_segments = tests::kFixtureSegments;
@@ -87,8 +88,6 @@ class ProgRun : public testing::Test {
         native_->segment(segment)[i] = share;
       }
     }
-    erar_start start = tests::fixture_start();
-    start.combine = combine;
     EXPECT_EQ(device_->open_operation(start), native_->start(start));
   }
 
@@ -162,28 +161,76 @@ INSTANTIATE_TEST_SUITE_P(Frames, ProgRunOnFixtures, testing::ValuesIn(tests::fra
 
 TEST_F(ProgRun, AddsThisRanksShareToEveryByteWithCarries) {
   const Frame sent = expect_same(tests::fixture_frame());
-  ASSERT_EQ(sent.size(), 64U + 1408U);
+  ASSERT_EQ(sent.size(), ERAR_HEADER_BYTES + 1408U);
   for (std::uint32_t word = 0; word < 1408 / 8; word++) {
     std::uint64_t theirs = 0, ours = 0, sum = 0;
     for (std::uint32_t byte = 0; byte < 8; byte++) {
       theirs |= std::uint64_t{static_cast<std::uint8_t>(8 * word + byte + 3)} << (8 * byte);
       ours |= std::uint64_t{tests::fixture_share(0, 8 * word + byte)} << (8 * byte);
     }
-    std::memcpy(&sum, sent.data() + 64 + 8 * std::size_t{word}, 8);
+    std::memcpy(&sum, sent.data() + ERAR_HEADER_BYTES + 8 * std::size_t{word}, 8);
     ASSERT_EQ(sum, theirs + ours) << "word " << word;
   }
 }
 
-TEST_F(ProgRun, EveryWayToCombineMatchesTheNativeLoop) {
-  for (const std::uint32_t combine : {ERAR_ADD_WORDS, ERAR_ADD_LANES32, ERAR_MAX_LANES16}) {
-    SCOPED_TRACE(testing::Message() << "combine " << combine);
-    open_device(combine);
-    expect_same(tests::fixture_frame());
+TEST_F(ProgRun, EveryWayToCombineAndToCheckMatchesTheNativeLoop) {
+  const erar_combine ways[] = {
+      {ERAR_ADD_WORDS, 0, 0, 0, 0},
+      {ERAR_ADD_WORDS, 1, 0, 0, 0},
+      {ERAR_ADD_LANES32, 0, 0, 0, 0},
+      {ERAR_ADD_LANES32, 1, 0, 0, 0},
+      {ERAR_ADD_LANES, 0, 7, ERAR_HIGH_OF_LANES8, 0},
+      {ERAR_MAX_LANES, 0, 7, ERAR_HIGH_OF_LANES8, 0},
+      {ERAR_MAX_LANES, 1, 15, ERAR_HIGH_OF_LANES16, ~0ULL},
+      {ERAR_MAX_LANES, 0, 31, ERAR_HIGH_OF_LANES32, ERAR_HIGH_OF_LANES32},
+      {ERAR_MAX_LANES, 0, 63, ERAR_HIGH_OF_LANES64, ~ERAR_HIGH_OF_LANES64},
+  };
+  for (const erar_combine& way : ways) {
+    for (const std::uint32_t check : {0U, 1U}) {
+      SCOPED_TRACE(testing::Message() << "loop " << way.loop << ", lanes " << std::hex
+                                      << way.lane_high << ", check " << check);
+      erar_start start = tests::fixture_start();
+      start.combine = way;
+      start.check = check;
+      open_device(start);
+      expect_same(tests::fixture_frame());
+      EXPECT_EQ(counter(ERAR_COUNT_ADDS), 1U);
+    }
+  }
+}
+
+// Adding, at the turn (block 2's frames turn at rank 1), and storing what others have added.
+TEST_F(ProgRun, AChangedPayloadIsDroppedOnAnyHop) {
+  struct Hop {
+    std::uint8_t type;
+    std::uint8_t hop;
+    std::uint16_t block;
+    std::uint32_t segment;
+  };
+  std::uint64_t dropped = 0;
+  std::uint64_t stored = 0;
+  for (const Hop& hop : {Hop{ERAR_REDUCE_SCATTER, 1, 0, 0}, Hop{ERAR_REDUCE_SCATTER, 3, 2, 4},
+                         Hop{ERAR_ALL_GATHER, 4, 1, 2}, Hop{ERAR_ALL_GATHER, 6, 3, 7}}) {
+    Frame frame = tests::fixture_frame();
+    auto* header = reinterpret_cast<erar_frame*>(frame.data());
+    header->type = hop.type;
+    header->hop = hop.hop;
+    header->block = ERAR_BE16(hop.block);
+    header->segment = ERAR_BE32(hop.segment);
+    Frame wrong = frame;
+    wrong[ERAR_HEADER_BYTES + 700] ^= 0x10;
+    expect_same(wrong);
+    EXPECT_EQ(counter(ERAR_DROP_CHECKSUM), ++dropped);
+    EXPECT_EQ(counter(ERAR_COUNT_STORED), stored);
+    expect_same(frame);
+    EXPECT_EQ(counter(ERAR_DROP_CHECKSUM), dropped);
+    stored += hop.hop >= 3 ? 1 : 0;
+    EXPECT_EQ(counter(ERAR_COUNT_STORED), stored);
   }
 }
 
 TEST_F(ProgRun, KickFramesStartTheOwnBlockAndThenHaveNothingToDo) {
-  Frame kick(64 + 1408);
+  Frame kick(ERAR_HEADER_BYTES + 1408);
   const auto config = native_->config();
   erar_write_kick(reinterpret_cast<erar_frame*>(kick.data()), &config,
                   tests::fixture_start().number);
@@ -191,7 +238,9 @@ TEST_F(ProgRun, KickFramesStartTheOwnBlockAndThenHaveNothingToDo) {
     const Frame sent = expect_same(kick, true);
     const auto* header = reinterpret_cast<const erar_frame*>(sent.data());
     EXPECT_EQ(ERAR_BE32(header->segment), 2U + i);
-    EXPECT_EQ(std::memcmp(sent.data() + 64, device_->arena().data() + 1408 * (2 + i), 1408), 0);
+    EXPECT_EQ(std::memcmp(sent.data() + ERAR_HEADER_BYTES, device_->arena().data() + 1408 * (2 + i),
+                          1408),
+              0);
   }
   expect_same(kick, true);
   EXPECT_EQ(counter(ERAR_COUNT_RETIRED), 1U);
@@ -207,7 +256,8 @@ TEST_F(ProgRun, TheLastReceiverStoresAndRecyclesIntoItsOwnBlock) {
   header->segment = ERAR_BE32(7);
   const Frame sent = expect_same(frame);
   EXPECT_EQ(counter(ERAR_COUNT_RECYCLED), 1U);
-  EXPECT_EQ(std::memcmp(device_->arena().data() + 7 * 1408, frame.data() + 64, 1408), 0);
+  EXPECT_EQ(std::memcmp(device_->arena().data() + 7 * 1408, frame.data() + ERAR_HEADER_BYTES, 1408),
+            0);
   EXPECT_EQ(ERAR_BE16(reinterpret_cast<const erar_frame*>(sent.data())->block), 1);
 }
 

@@ -57,7 +57,12 @@ TEST(BenchOptions, Defaults) {
   ASSERT_TRUE(static_cast<bool>(options)) << options.error().message();
   EXPECT_THAT(options->backends, ElementsAre("erar", "tcp"));
   EXPECT_EQ(options->sizes.size(), 9U);
-  EXPECT_EQ(options->type, DataType::kFloat32);
+  EXPECT_EQ(options->reduction.type, DataType::kFloat32);
+  EXPECT_EQ(options->reduction.op, ReduceOp::kSum);
+  EXPECT_EQ(options->reduction.pre_scale, 1);
+  EXPECT_EQ(options->reduction.not_finite, NotFinite::kRefuse);
+  EXPECT_FALSE(options->reduction.compressed);
+  EXPECT_TRUE(options->checksum);
   EXPECT_FALSE(options->registered);
   EXPECT_FALSE(options->in_place);
   EXPECT_FALSE(options->pin);
@@ -118,8 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{&BenchArguments::backends, "tcp,tcp", "--backends", "twice"},
                       Refusal{&BenchArguments::backends, "", "--backends", "tcp"},
                       Refusal{&BenchArguments::sizes, "1Q", "--sizes", "64K"},
-                      Refusal{&BenchArguments::dtype, "float64", "--dtype", "float32"},
-                      Refusal{&BenchArguments::op, "max", "--op", "sum"},
+                      Refusal{&BenchArguments::dtype, "half", "--dtype",
+                              "float16, float32, float64, bfloat16"},
+                      Refusal{&BenchArguments::dtype, "", "--dtype", "must be int8, uint8"},
+                      Refusal{&BenchArguments::op, "prod", "--op", "sum, avg, min, max"},
+                      Refusal{&BenchArguments::pre_scale, "two", "--pre-scale", "a number"},
+                      Refusal{&BenchArguments::pre_scale, "nan", "--pre-scale", "a number"},
+                      Refusal{&BenchArguments::pre_scale, "inf", "--pre-scale", "a number"},
+                      Refusal{&BenchArguments::pre_scale, "1e31", "--pre-scale", "1e-30 to 1e30"},
+                      Refusal{&BenchArguments::not_finite, "keep", "--not-finite", "propagate"},
+                      Refusal{&BenchArguments::checksum, "yes", "--checksum", "off"},
                       Refusal{&BenchArguments::iters, "0", "--iters", "1 to"},
                       Refusal{&BenchArguments::iters, "1000001", "--iters", "1 to"},
                       Refusal{&BenchArguments::warmup, "-1", "--warmup", "0 to"},
@@ -132,6 +145,88 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{&BenchArguments::pin, "1", "--pin", "on"},
                       Refusal{&BenchArguments::seed, "0x1", "--seed", "0 to"},
                       Refusal{&BenchArguments::fabric, "", "--fabric", "ring"}));
+
+std::string refusal_of(const BenchArguments& arguments) {
+  const Result<BenchOptions> options = parse_bench_options(arguments);
+  return options ? "" : options.error().message();
+}
+
+TEST(BenchOptions, EveryTypeWithEveryOperation) {
+  for (const DataType type : kDataTypes) {
+    for (const ReduceOp op : kReduceOps) {
+      BenchArguments arguments;
+      arguments.dtype = name_of(type);
+      arguments.op = name_of(op);
+      const Result<BenchOptions> options = parse_bench_options(arguments);
+      ASSERT_TRUE(static_cast<bool>(options)) << options.error().message();
+      EXPECT_EQ(options->reduction.type, type);
+      EXPECT_EQ(options->reduction.op, op);
+    }
+  }
+}
+
+TEST(BenchOptions, PreScaleFitsTypeAndOperation) {
+  BenchArguments arguments;
+  arguments.pre_scale = "0.25";
+  Result<BenchOptions> options = parse_bench_options(arguments);
+  ASSERT_TRUE(static_cast<bool>(options));
+  EXPECT_EQ(options->reduction.pre_scale, 0.25);
+  for (const ReduceOp op : {ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
+    arguments.op = name_of(op);
+    EXPECT_THAT(refusal_of(arguments), HasSubstr("--pre-scale 0.25: is for --op sum"));
+  }
+  arguments.op = "sum";
+  for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64"}) {
+    arguments.dtype = type;
+    arguments.pre_scale = "-3";
+    EXPECT_EQ(refusal_of(arguments), "");
+    for (const char* factor : {"2.5", "1e16"}) {
+      arguments.pre_scale = factor;
+      EXPECT_THAT(refusal_of(arguments), HasSubstr("must be a whole number from -2^53 to 2^53"));
+    }
+  }
+  arguments.dtype = "float16";
+  arguments.pre_scale = "4";
+  EXPECT_EQ(refusal_of(arguments), "");
+  arguments.pre_scale = "-4.5";
+  EXPECT_THAT(refusal_of(arguments), HasSubstr("float16"));
+}
+
+TEST(BenchOptions, CompressedIsForErarsFloatSums) {
+  BenchArguments arguments;
+  arguments.compressed = true;
+  EXPECT_THAT(refusal_of(arguments), HasSubstr("--compressed: the tcp backend cannot"));
+  arguments.backends = "erar";
+  for (const char* type : {"float32", "float16", "bfloat16"}) {
+    arguments.dtype = type;
+    for (const char* op : {"sum", "avg"}) {
+      arguments.op = op;
+      const Result<BenchOptions> options = parse_bench_options(arguments);
+      ASSERT_TRUE(static_cast<bool>(options)) << options.error().message();
+      EXPECT_TRUE(options->reduction.compressed);
+    }
+    for (const char* op : {"min", "max"}) {
+      arguments.op = op;
+      EXPECT_EQ(refusal_of(arguments),
+                std::string("--compressed: is for --op sum and avg, not ") + op);
+    }
+  }
+  arguments.op = "sum";
+  for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64", "float64"}) {
+    arguments.dtype = type;
+    EXPECT_THAT(refusal_of(arguments), HasSubstr(std::string("bfloat16, not ") + type));
+  }
+}
+
+TEST(BenchOptions, NotFiniteAndChecksum) {
+  BenchArguments arguments;
+  arguments.not_finite = "propagate";
+  arguments.checksum = "off";
+  const Result<BenchOptions> options = parse_bench_options(arguments);
+  ASSERT_TRUE(static_cast<bool>(options));
+  EXPECT_EQ(options->reduction.not_finite, NotFinite::kPropagate);
+  EXPECT_FALSE(options->checksum);
+}
 
 TEST(BenchOptions, LargeMtuIsForGenericModeAndTcp) {
   BenchArguments arguments;

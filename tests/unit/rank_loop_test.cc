@@ -3,6 +3,7 @@
 #include "experiments/bench/rank_loop.h"
 
 #include "core/clock.h"
+#include "emu/baseline/reduce_kernel.h"
 #include "experiments/bench/shared_region.h"
 
 #include <gmock/gmock.h>
@@ -13,9 +14,9 @@
 
 #include <algorithm>
 #include <barrier>
-#include <bit>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Group {
   std::vector<const void*> inputs;
   std::barrier<> meeting;
   Sabotage sabotage;
+  std::vector<int> exponents;  // of rank 0's values, by operation
 };
 
 class SharedMemoryBackend : public Backend {
@@ -50,21 +52,25 @@ class SharedMemoryBackend : public Backend {
 
   Result<void> allreduce(const void* input, void* output, std::size_t count,
                          const Reduction& reduction) override {
-    const DataType type = reduction.type;
     const std::uint64_t operation = operations_++;
     group_.inputs[rank_] = input;
     group_.meeting.arrive_and_wait();
-    std::vector<std::uint32_t> sum(count);
-    for (const void* other : group_.inputs) add(other, type, sum);
+    const std::vector<std::byte> result = reduced(count, reduction);
+    if (rank_ == 0 && reduction.type == DataType::kFloat32) note_exponent(input, count);
     group_.meeting.arrive_and_wait();  // in place: nobody writes before all have read
-    std::copy(sum.begin(), sum.end(), static_cast<std::uint32_t*>(output));
+    std::copy(result.begin(), result.end(), static_cast<std::byte*>(output));
     const Sabotage& sabotage = group_.sabotage;
     if (sabotage.rank != rank_) return {};
     if (sabotage.on_output) {
-      sabotage.on_output(operation, {static_cast<std::uint32_t*>(output), count});
+      sabotage.on_output(operation, {static_cast<std::uint32_t*>(output), result.size() / 4});
     }
     if (sabotage.fails && sabotage.fails(operation)) return refusal("sabotaged");
     return {};
+  }
+
+  // Differs by rank and operation; every third has nothing to agree on.
+  [[nodiscard]] std::uint64_t agreement_ns() const override {
+    return operations_ % 3 == 0 ? 0 : 1000 * operations_ + rank_;
   }
 
   std::vector<std::pair<std::string, std::uint64_t>> counters() override {
@@ -72,15 +78,30 @@ class SharedMemoryBackend : public Backend {
   }
 
  private:
-  static void add(const void* values, DataType type, std::vector<std::uint32_t>& sum) {
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      if (type == DataType::kInt32) {
-        sum[i] += static_cast<const std::uint32_t*>(values)[i];
-      } else {
-        const float value = std::bit_cast<float>(sum[i]) + static_cast<const float*>(values)[i];
-        sum[i] = std::bit_cast<std::uint32_t>(value);
-      }
+  [[nodiscard]] std::vector<std::byte> reduced(std::size_t count,
+                                               const Reduction& reduction) const {
+    std::vector<std::byte> result(count * size_of(reduction.type));
+    std::vector<std::byte> own(result.size());
+    const CombineKernel combine = combine_kernel(reduction.type, reduction.op);
+    for (const void* input : group_.inputs) {
+      std::byte* const values = input == group_.inputs[0] ? result.data() : own.data();
+      scale(reduction.type, values, input, count, reduction.pre_scale);
+      if (values == own.data()) combine(result.data(), result.data(), own.data(), count);
     }
+    if (reduction.op == ReduceOp::kAverage) {
+      divide(reduction.type, result.data(), count, static_cast<unsigned>(group_.inputs.size()));
+    }
+    return result;
+  }
+
+  // Of the largest magnitude in the first block.
+  void note_exponent(const void* input, std::size_t count) {
+    const auto* values = static_cast<const float*>(input);
+    float largest = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, 1024); ++i) {
+      largest = std::max(largest, std::fabs(values[i]));
+    }
+    group_.exponents.push_back(std::ilogb(largest));
   }
 
   Group& group_;
@@ -93,6 +114,8 @@ struct Outcome {
   std::vector<int> status;
   std::uint64_t wrong = 0;
   std::vector<std::uint64_t> times;
+  std::vector<std::uint64_t> agreements;
+  std::vector<int> exponents;
   std::string failure;
   std::uint64_t operations = 0;  // of rank 0
 };
@@ -116,6 +139,8 @@ Outcome run(unsigned ranks, const RankPlan& plan, const Sabotage& sabotage = {})
   for (std::thread& thread : threads) thread.join();
   for (unsigned rank = 0; rank < ranks; ++rank) outcome.wrong += region->slot(rank).wrong;
   outcome.times.assign(region->times().begin(), region->times().end());
+  outcome.agreements.assign(region->agreements().begin(), region->agreements().end());
+  outcome.exponents = group.exponents;
   outcome.failure = region->failure();
   outcome.operations = region->slot(0).counters[0].value;
   return outcome;
@@ -124,7 +149,7 @@ Outcome run(unsigned ranks, const RankPlan& plan, const Sabotage& sabotage = {})
 RankPlan plan_of(std::size_t bytes, DataType type) {
   RankPlan plan;
   plan.bytes = bytes;
-  plan.type = type;
+  plan.reduction = {type, ReduceOp::kSum};
   plan.iters = 40;
   plan.warmup = 3;
   return plan;
@@ -168,6 +193,49 @@ TEST(RankLoop, CorrectResultsOfEverySizeTypeAndPlace) {
   }
 }
 
+TEST(RankLoop, CorrectResultsOfEveryTypeAndOperation) {
+  for (const DataType type : kDataTypes) {
+    for (const Reduction& reduction :
+         {Reduction{type, ReduceOp::kSum}, Reduction{type, ReduceOp::kSum, -3},
+          Reduction{type, ReduceOp::kAverage}, Reduction{type, ReduceOp::kMin},
+          Reduction{type, ReduceOp::kMax}}) {
+      RankPlan plan = plan_of(10'000, type);
+      plan.reduction = reduction;
+      plan.iters = 5;
+      const Outcome outcome = run(3, plan);
+      EXPECT_EQ(outcome.status, (std::vector<int>{0, 0, 0})) << outcome.failure;
+      EXPECT_EQ(outcome.wrong, 0U) << name_of(type) << " " << name_of(reduction.op);
+    }
+  }
+}
+
+// Each rank waits until all have what was agreed on, so the slowest rank's wait counts.
+TEST(RankLoop, KeepsTheLongestAgreementOfEachTimedOperation) {
+  RankPlan plan = plan_of(1024, DataType::kFloat32);  // chains of 32
+  const Outcome outcome = run(3, plan);
+  ASSERT_EQ(outcome.agreements.size(), 40U);
+  const std::uint64_t before[2] = {3 + 1 + 1, 3 + 1 + 1 + 32 + 1};  // warm-up, lead-ins
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const std::uint64_t number = (i < 32 ? before[0] + i : before[1] + i - 32) + 1;
+    EXPECT_EQ(outcome.agreements[i], number % 3 == 0 ? 0 : 1000 * number + 2) << i;
+  }
+  plan.bytes = 4U << 20U;  // no chains, no lead-ins
+  plan.iters = 4;
+  EXPECT_EQ(run(2, plan).agreements, (std::vector<std::uint64_t>{4001, 5001, 0, 7001}));
+}
+
+// What error feedback leaves behind is bounded by the magnitudes of the call before.
+TEST(RankLoop, MagnitudesStayOnlyWhereCompressed) {
+  RankPlan plan = plan_of(4096, DataType::kFloat32);
+  const Outcome changing = run(2, plan);
+  EXPECT_GT(std::set<int>(changing.exponents.begin(), changing.exponents.end()).size(), 5U);
+  plan.reduction.compressed = true;
+  const Outcome constant = run(2, plan);
+  ASSERT_EQ(constant.exponents.size(), changing.exponents.size());
+  EXPECT_EQ(std::set<int>(constant.exponents.begin(), constant.exponents.end()).size(), 1U);
+  EXPECT_EQ(constant.wrong, 0U);
+}
+
 TEST(RankLoop, RunsAsManyOperationsAsAskedFor) {
   RankPlan plan = plan_of(1024, DataType::kInt32);  // chains of 32
   const Outcome outcome = run(2, plan);
@@ -202,6 +270,24 @@ TEST(RankLoop, FloatsThatAreRightButNotTheSameBitsAreWrong) {
                           },
                           {}};
   EXPECT_EQ(run(4, plan_of(4096, DataType::kFloat32), sabotage).wrong, 1U);
+}
+
+// Also where the oracle compares values, to which -0 and +0 are the same.
+TEST(RankLoop, BitsAreComparedOfAllFloatTypesAndOperations) {
+  for (const DataType type : kDataTypes) {
+    const Sabotage sabotage{1,
+                            [](std::uint64_t operation, std::span<std::uint32_t> output) {
+                              if (operation == 9) output[8] ^= 1;
+                            },
+                            {}};
+    for (const ReduceOp op : kReduceOps) {
+      RankPlan plan = plan_of(4096, type);
+      plan.reduction.op = op;
+      const std::uint64_t wrong = run(4, plan, sabotage).wrong;
+      const bool tolerated = is_float(type) && (op == ReduceOp::kSum || op == ReduceOp::kAverage);
+      EXPECT_EQ(wrong, is_float(type) && !tolerated ? 2U : 1U) << name_of(type) << name_of(op);
+    }
+  }
 }
 
 TEST(RankLoop, AFailingRankEndsAllAndIsNamed) {

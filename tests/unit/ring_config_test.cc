@@ -33,9 +33,9 @@ TEST(RingConfig, SegmentFollowsTheMtu) {
   EXPECT_EQ(erar_segment_bytes(1500), 1408U);
   EXPECT_EQ(erar_segment_bytes(3498), 3264U);
   EXPECT_EQ(erar_segment_bytes(9000), 3264U);  // the largest live frame, not the MTU, is the limit
-  EXPECT_EQ(erar_segment_bytes(114), 64U);
-  EXPECT_EQ(erar_segment_bytes(113), 0U);
-  for (unsigned mtu = 114; mtu < 4000; mtu++) {
+  EXPECT_EQ(erar_segment_bytes(122), 64U);
+  EXPECT_EQ(erar_segment_bytes(121), 0U);
+  for (unsigned mtu = 122; mtu < 4000; mtu++) {
     EXPECT_EQ(erar_segment_bytes(mtu) % ERAR_CHUNK_BYTES, 0U);
     EXPECT_LE(erar_segment_bytes(mtu) + ERAR_HEADER_BYTES, mtu + ERAR_LINK_HEADER_BYTES);
     EXPECT_LE(erar_segment_bytes(mtu) + ERAR_HEADER_BYTES, unsigned{ERAR_MAX_FRAME_BYTES});
@@ -49,9 +49,9 @@ TEST(RingConfig, LinkHeadersAreValidIpv4) {
   std::memcpy(bytes, config->link, sizeof(bytes));
   EXPECT_EQ(ones_complement_sum(bytes + 14, 20), 0xffffU);
   EXPECT_EQ(bytes[12] << 8 | bytes[13], 0x0800);
-  EXPECT_EQ(bytes[16] << 8 | bytes[17], 3264 + 50);
+  EXPECT_EQ(bytes[16] << 8 | bytes[17], 3264 + 58);
   EXPECT_EQ(bytes[36] << 8 | bytes[37], ERAR_UDP_PORT);
-  EXPECT_EQ(bytes[38] << 8 | bytes[39], 3264 + 30);
+  EXPECT_EQ(bytes[38] << 8 | bytes[39], 3264 + 38);
   EXPECT_EQ(bytes[26], 0x0a);
   EXPECT_EQ(bytes[30], 0xff);
 }

@@ -29,7 +29,8 @@ class RingCheck {
   void fill(unsigned rank, const erar_start& start) {
     for (std::uint32_t segment = 0; segment < start.segments; segment++) {
       auto* words = words_of(rank, start, segment);
-      for (std::uint32_t i = 0; i < bytes_of(rank, start, segment) / 8; i++)
+      const std::uint32_t bytes = bytes_of(rank, start, segment);
+      for (std::uint32_t i = 0; i < bytes / 8; i++)
         words[i] = share_word(rank, start.number, segment, i);
     }
   }
@@ -58,7 +59,7 @@ class RingCheck {
     std::uint64_t sum = 0;
     for (unsigned rank = 0; rank < ring.ranks(); rank++) {
       const std::uint64_t share = share_word(rank, start.number, segment, word);
-      if (start.combine == ERAR_ADD_WORDS) {
+      if (start.combine.loop == ERAR_ADD_WORDS) {
         sum += share;
       } else {
         const std::uint32_t low =
@@ -80,8 +81,15 @@ class RingCheck {
 };
 
 erar_start operation(std::uint32_t number, std::uint32_t first, std::uint32_t segments,
-                     std::uint32_t last_bytes = 1408, std::uint32_t combine = ERAR_ADD_WORDS) {
-  return erar_start{number, first, segments, last_bytes, combine};
+                     std::uint32_t last_bytes = 1408, std::uint32_t loop = ERAR_ADD_WORDS) {
+  erar_start start{};
+  start.number = number;
+  start.first_segment = first;
+  start.segments = segments;
+  start.last_bytes = last_bytes;
+  start.combine.loop = loop;
+  start.check = 1;
+  return start;
 }
 
 std::vector<std::uint32_t> segment_counts(unsigned ranks) {
@@ -105,10 +113,10 @@ class StepOverRanks : public testing::TestWithParam<unsigned> {};
 TEST_P(StepOverRanks, EverySegmentCountGivesExactSumsOnEveryRank) {
   const unsigned ranks = GetParam();
   for (const std::uint32_t segments : segment_counts(ranks)) {
-    for (const std::uint32_t combine : {ERAR_ADD_WORDS, ERAR_ADD_LANES32}) {
-      SCOPED_TRACE(testing::Message() << segments << " segments, combine " << combine);
+    for (const std::uint32_t loop : {ERAR_ADD_WORDS, ERAR_ADD_LANES32}) {
+      SCOPED_TRACE(testing::Message() << segments << " segments, loop " << loop);
       RingCheck check({.ranks = ranks, .arena_segments = segments});
-      const auto start = operation(ERAR_FIRST_OPERATION, 0, segments, 192, combine);
+      const auto start = operation(ERAR_FIRST_OPERATION, 0, segments, 192, loop);
       for (unsigned rank = 0; rank < ranks; rank++) check.fill_and_start(rank, start);
       check.ring.deliver_all();
       check.expect_sums(start);

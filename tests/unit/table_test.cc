@@ -87,19 +87,53 @@ TEST(Table, HeaderNamesTheConditionsAndUnits) {
   const std::string header = table_header(conditions());
   for (const char* part :
        {"1.2.3", "abcdef0", "6.1.0", "fabric ring", "4 ranks", "MTU 3498", "offloads on", "cubic",
-        "seed 1", "size", "(B)", "(us)", "(GB/s)", "(s/GB)", "#wrong"}) {
+        "seed 1", "size", "(B)", "(us)", "(GB/s)", "(s/GB)", "#wrong", "agree"}) {
     EXPECT_THAT(header, HasSubstr(part));
   }
   std::istringstream lines(header);
-  for (std::string line; std::getline(lines, line);) EXPECT_EQ(line.front(), '#') << line;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(line.front(), '#') << line;
+    EXPECT_LE(line.size(), 130U) << line;
+  }
 }
 
 TEST(Table, RowHasACellForEachColumn) {
   std::istringstream cells(table_row(conditions(), row_of("erar", 1 << 20, {1'500'000})));
   std::vector<std::string> found;
   for (std::string cell; cells >> cell;) found.push_back(cell);
-  EXPECT_THAT(found, ::testing::ElementsAre("1048576", "262144", "float32", "sum", "erar", "1500.0",
-                                            "1500.0", "1500.0", "0.699", "1.05", "0", "0.000"));
+  EXPECT_THAT(found,
+              ::testing::ElementsAre("1048576", "262144", "float32", "sum", "erar", "1500.0",
+                                     "1500.0", "1500.0", "0.699", "1.05", "-", "0", "0.000"));
+}
+
+TEST(Table, AgreementIsTheMedianOrNone) {
+  Row row = row_of("erar", 1 << 20, {1'500'000});
+  set_agreement(row, {0, 0, 0});
+  EXPECT_FALSE(row.agreement_us.has_value());
+  set_agreement(row, {});
+  EXPECT_FALSE(row.agreement_us.has_value());
+  set_agreement(row, {12'000, 0, 12'500});
+  EXPECT_EQ(row.agreement_us, 12.0);
+  EXPECT_THAT(table_row(conditions(), row), HasSubstr(" 1.05      12.00       0 "));
+  set_agreement(row, {0, 0, 12'500});  // most operations had nothing to agree on, but not all
+  EXPECT_EQ(row.agreement_us, 0.0);
+}
+
+TEST(Table, HeaderSaysWhatIsNotAsByDefault) {
+  Conditions asked = conditions();
+  EXPECT_THAT(table_header(asked), Not(HasSubstr("# reduction")));
+  EXPECT_THAT(table_header(asked), HasSubstr("magnitudes"));
+  asked.options.reduction = {DataType::kBfloat16, ReduceOp::kSum, 0.25, NotFinite::kPropagate,
+                             true};
+  asked.options.checksum = false;
+  const std::string header = table_header(asked);
+  EXPECT_THAT(header, HasSubstr("# reduction: values scaled by 0.25 (--pre-scale); compressed"));
+  EXPECT_THAT(header, HasSubstr("; NaN propagated"));
+  EXPECT_THAT(header, HasSubstr("; no checksums"));
+  EXPECT_THAT(header, HasSubstr("magnitudes"));
+  asked.options.reduction = {DataType::kInt64, ReduceOp::kMax};
+  EXPECT_THAT(table_header(asked), HasSubstr("# reduction: no checksums"));
+  EXPECT_THAT(table_header(asked), Not(HasSubstr("magnitudes")));
 }
 
 TEST(Table, FailedRowSaysWhy) {
@@ -134,15 +168,27 @@ TEST(Table, FooterHasRatiosAndEndsWithTheVerdict) {
 }
 
 const std::vector<std::string> kRequiredFields{
-    "backend",     "fabric",     "ranks",      "mtu",   "offloads",    "cc",
-    "buffers",     "dtype",      "bytes",      "iters", "time_us_p50", "time_us_min",
-    "time_us_max", "algbw_GBps", "busbw_GBps", "wrong", "cpu_s_per_GB"};
+    "backend",     "fabric",     "ranks",      "mtu",        "offloads",     "cc",
+    "buffers",     "dtype",      "bytes",      "iters",      "time_us_p50",  "time_us_min",
+    "time_us_max", "algbw_GBps", "busbw_GBps", "wrong",      "cpu_s_per_GB", "agreement_us_p50",
+    "redop",       "pre_scale",  "compressed", "not_finite", "checksum"};
 
 TEST(Report, JsonHasContextAndRows) {
   Row row = row_of("erar", 1024, {2000});
   row.counters = {{"packets", 12}};
-  const auto report = nlohmann::json::parse(
-      json_report(conditions(), {row, failed_row("tcp", 1024, "no\xff route")}));
+  set_agreement(row, {3000});
+  Conditions asked = conditions();
+  asked.options.reduction = {DataType::kFloat64, ReduceOp::kAverage};
+  const auto report =
+      nlohmann::json::parse(json_report(asked, {row, failed_row("tcp", 1024, "no\xff route")}));
+  EXPECT_EQ(report["context"]["dtype"], "float64");
+  EXPECT_EQ(report["context"]["checksum"], "on");
+  EXPECT_EQ(report["rows"][0]["agreement_us_p50"], 3.0);
+  EXPECT_TRUE(report["rows"][1]["agreement_us_p50"].is_null());
+  EXPECT_EQ(report["rows"][0]["redop"], "avg");
+  EXPECT_EQ(report["rows"][0]["pre_scale"], 1.0);
+  EXPECT_EQ(report["rows"][0]["compressed"], false);
+  EXPECT_EQ(report["rows"][0]["not_finite"], "refuse");
   EXPECT_EQ(report["context"]["commit"], "abcdef0");
   EXPECT_EQ(report["context"]["seed"], 1);
   ASSERT_EQ(report["rows"].size(), 2U);
@@ -171,7 +217,7 @@ TEST(Report, CsvHasTheSameFields) {
   EXPECT_EQ(std::count(header.begin(), header.end(), ','),
             std::count(first.begin(), first.end(), ','));
   EXPECT_THAT(first, HasSubstr("erar,ring,4,3498,on,cubic,caller,"));
-  EXPECT_THAT(second, EndsWith(",,,,,,,,\"a, \"\"b\"\"\""));
+  EXPECT_THAT(second, EndsWith(",,,,,,,,,\"a, \"\"b\"\"\""));
 }
 
 class ReportFiles : public ::testing::Test {

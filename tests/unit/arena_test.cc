@@ -4,42 +4,54 @@
 #include <random>
 #include <vector>
 
-#include "bpf/host/arena.h"
-#include "bpf/host/group_plan.h"
+#include "core/collective/arena.h"
+#include "core/collective/group_plan.h"
 #include "core/protocol/wire.h"
 
 namespace erar {
 namespace {
 
-TEST(GroupPlan, CoversTheBufferInWholeSegmentsAndExponentBlocks) {
+TEST(GroupPlan, CoversTheBufferInWholeSegmentsAndGranules) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 20'000; i++) {
     const std::size_t segment_bytes = 64 * (1 + random() % 51);
     const std::size_t target = std::size_t{1} << (12 + random() % 12);
-    const std::size_t bytes = 1 + random() % (std::size_t{1} << (2 + random() % 32));
-    SCOPED_TRACE(testing::Message()
-                 << bytes << " bytes, target " << target << ", segments of " << segment_bytes);
-    const GroupPlan plan = GroupPlan::of(bytes, target, segment_bytes);
+    const std::size_t count = 1 + random() % (std::size_t{1} << (1 + random() % 32));
+    const bool blocks = random() % 2 == 0;
+    const std::size_t lane_bytes = std::size_t{1} << (blocks ? 1 + random() % 3 : random() % 5);
+    const std::size_t granule = blocks ? numeric::kExponentBlock : 1;
+    SCOPED_TRACE(testing::Message() << count << " elements, lanes of " << lane_bytes << ", target "
+                                    << target << ", segments of " << segment_bytes);
+    const GroupPlan plan = GroupPlan::of(count, lane_bytes, granule, target, segment_bytes);
     ASSERT_GE(plan.groups, 1U);
-    ASSERT_EQ(plan.group_bytes % segment_bytes, 0U);
-    ASSERT_EQ(plan.group_bytes % (numeric::kExponentBlock * sizeof(float)), 0U);
-    ASSERT_GE(plan.groups * plan.group_bytes, bytes);
-    ASSERT_LT((plan.groups - 1) * plan.group_bytes, bytes);
-    ASSERT_LE(std::min(bytes, plan.group_bytes), GroupPlan::max_group_bytes(target, segment_bytes));
+    ASSERT_EQ(plan.group_elements * lane_bytes % segment_bytes, 0U);
+    ASSERT_EQ(plan.group_elements % granule, 0U);
+    ASSERT_GE(plan.groups * plan.group_elements, count);
+    ASSERT_LT((plan.groups - 1) * plan.group_elements, count);
+    ASSERT_LE(std::min(count, plan.group_elements) * lane_bytes,
+              GroupPlan::max_group_bytes(target, segment_bytes));
   }
 }
 
 TEST(GroupPlan, ABufferOfLessThanTwoGroupsIsOne) {
-  EXPECT_EQ(GroupPlan::of(1 << 20, 1 << 20, 3264).groups, 1U);
-  EXPECT_EQ(GroupPlan::of((2 << 20) - 1, 1 << 20, 3264).groups, 1U);
-  EXPECT_EQ(GroupPlan::of(4, 1 << 20, 3264).groups, 1U);
+  EXPECT_EQ(GroupPlan::of(1 << 18, 4, 1024, 1 << 20, 3264).groups, 1U);
+  EXPECT_EQ(GroupPlan::of((2 << 18) - 1, 4, 1024, 1 << 20, 3264).groups, 1U);
+  EXPECT_EQ(GroupPlan::of(1, 4, 1024, 1 << 20, 3264).groups, 1U);
+  EXPECT_EQ(GroupPlan::of(0, 4, 1024, 1 << 20, 3264).groups, 0U);
 }
 
-TEST(GroupPlan, CountsBeyond32BitsAreCut) {
-  const std::size_t bytes = std::size_t{5} << 32;
-  const GroupPlan plan = GroupPlan::of(bytes, 1 << 20, 3264);
-  EXPECT_GE(plan.groups * plan.group_bytes, bytes);
-  EXPECT_LT(plan.group_bytes, std::size_t{2} << 20);
+// No memory is needed to see that sizes beyond 31 and 32 bits are cut as others are.
+TEST(GroupPlan, CountsBeyond31And32BitsAreCut) {
+  for (const std::size_t count :
+       {(std::size_t{1} << 31) - 1, std::size_t{1} << 31, (std::size_t{1} << 31) + 1,
+        (std::size_t{1} << 32) + 12'345, std::size_t{5} << 40}) {
+    for (const std::size_t lane_bytes : {1UL, 2UL, 4UL, 8UL, 16UL}) {
+      const GroupPlan plan = GroupPlan::of(count, lane_bytes, 1024, 1 << 20, 3264);
+      ASSERT_GE(plan.groups * plan.group_elements, count);
+      ASSERT_LT((plan.groups - 1) * plan.group_elements, count);
+      ASSERT_LE(plan.group_elements * lane_bytes, (std::size_t{2} << 20) + 1024 * 51 * 16);
+    }
+  }
 }
 
 class ArenaTest : public testing::Test {

@@ -1,5 +1,5 @@
 // Arena: a bump allocator over segments, and the look-up of what it handed out.
-#include "bpf/host/arena.h"
+#include "core/collective/arena.h"
 
 #include <string>
 

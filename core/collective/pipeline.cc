@@ -1,0 +1,285 @@
+// Pipeline: stages of a group and the order in which they are taken.
+#include "core/collective/pipeline.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/clock.h"
+#include "core/collective/range_operation.h"
+#include "core/protocol/lanes.h"
+
+namespace erar {
+
+using numeric::Exponent;
+
+namespace {
+
+// Results of this size do not stay in the cache until somebody reads them: they are stored past it.
+constexpr std::size_t kLargeResultBytes = 2U << 20;
+constexpr std::size_t kSignatureBytes = sizeof(CallSignature);
+
+constexpr erar_combine kMaxExponents{ERAR_MAX_LANES, 0, 15, ERAR_HIGH_OF_LANES16, 0};
+
+// Integers need no whole blocks, but groups must hold whole elements.
+std::size_t granule_of(const LaneFormat& format) {
+  return format.has_exponents ? numeric::kExponentBlock : 1;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(RingDevice& device, const Arena& arena, const Staging& staging, Codec& codec,
+                   const PipelineRequest& request, std::uint32_t first_operation)
+    : device_(device),
+      arena_(arena),
+      staging_(staging),
+      codec_(codec),
+      request_(request),
+      first_operation_(first_operation) {
+  const LaneFormat& format = codec.format();
+  // What needs no conversion has nothing to overlap with the ring: one operation.
+  const std::size_t target_bytes =
+      request.whole ? request.count * format.lane_bytes : request.group_bytes;
+  plan_ = GroupPlan::of(request.count, format.lane_bytes, granule_of(format), target_bytes,
+                        device.config().segment_bytes);
+  if (plan_.groups == 0) return;
+  if (format.has_exponents) {
+    const std::size_t exponents = numeric::exponent_count(group_count(0)) + 1;
+    exponents_in_opening_ = exponents * sizeof(Exponent) <= opening_room(staging);
+  } else if (request.count * format.lane_bytes <= opening_room(staging)) {
+    data_in_opening_ = true;
+    plan_.groups = 0;
+  }
+}
+
+std::uint32_t Pipeline::exponent_operation(std::size_t group) const {
+  if (opening_has_exponents(group)) return first_operation_;
+  const std::uint32_t base = first_operation_ + (exponents_in_opening_ ? 0 : 1);
+  return base + 2 * static_cast<std::uint32_t>(group);
+}
+
+std::uint32_t Pipeline::data_operation(std::size_t group) const {
+  const auto index = static_cast<std::uint32_t>(group);
+  if (!has_exponents()) return first_operation_ + 1 + index;
+  return first_operation_ + (exponents_in_opening_ ? 0 : 1) + 2 * index + 1;
+}
+
+std::uint32_t Pipeline::next_operation() const {
+  return plan_.groups == 0 ? first_operation_ + 1 : data_operation(plan_.groups - 1) + 1;
+}
+
+std::size_t Pipeline::group_first(std::size_t group) const { return group * plan_.group_elements; }
+
+std::size_t Pipeline::group_count(std::size_t group) const {
+  return std::min(plan_.group_elements, request_.count - group_first(group));
+}
+
+CodecPart Pipeline::part(std::size_t group) const {
+  CodecPart made;
+  made.first = group_first(group);
+  made.count = group_count(group);
+  made.input = request_.input + made.first * codec_.format().element_bytes;
+  made.lanes = arena_.segment(data_range(group).first_segment);
+  return made;
+}
+
+ArenaRange Pipeline::data_range(std::size_t group) const {
+  const std::size_t segment_bytes = device_.config().segment_bytes;
+  const std::size_t lane_bytes = codec_.format().lane_bytes;
+  ArenaRange range;
+  range.bytes = group_count(group) * lane_bytes;
+  range.segments = static_cast<std::uint32_t>(segments_for(range.bytes, segment_bytes));
+  range.first_segment =
+      request_.in_place
+          ? request_.in_place->first_segment +
+                static_cast<std::uint32_t>(group_first(group) * lane_bytes / segment_bytes)
+          : staging_.areas[group % kPipelineDepth].data.first_segment;
+  return range;
+}
+
+ArenaRange Pipeline::exponent_range(std::size_t group) const {
+  if (opening_has_exponents(group)) return staging_.opening;
+  ArenaRange range = staging_.areas[group % kPipelineDepth].exponents;
+  range.bytes = (numeric::exponent_count(group_count(group)) + 1) * sizeof(Exponent);
+  range.segments =
+      static_cast<std::uint32_t>(segments_for(range.bytes, device_.config().segment_bytes));
+  return range;
+}
+
+std::span<Exponent> Pipeline::exponents(std::size_t group) const {
+  std::byte* first = arena_.segment(exponent_range(group).first_segment) +
+                     (opening_has_exponents(group) ? kSignatureBytes : 0);
+  return {reinterpret_cast<Exponent*>(first), numeric::exponent_count(group_count(group))};
+}
+
+// Behind a group's exponents: not 0 when a value of the group is not finite.
+Exponent& Pipeline::flag(std::size_t group) const {
+  const auto before = exponents(group);
+  return *(before.data() + before.size());
+}
+
+Result<void> Pipeline::start(std::uint32_t number, const ArenaRange& range,
+                             const erar_combine& combine, bool check) {
+  if (!agreed_) opened_.push_back(number);
+  return start_range(device_, number, range, combine, check);
+}
+
+// The call's first operation. The rest of its segment is zero where nothing is put. It is checked
+// even where the caller wants no checksums, since ranks may differ in that as well.
+Result<void> Pipeline::open_call() {
+  std::byte* opening = arena_.segment(staging_.opening.first_segment);
+  std::memcpy(opening, request_.signature.data(), kSignatureBytes);
+  erar_combine combine{ERAR_ADD_WORDS, 1, 0, 0, 0};
+  if (data_in_opening_) {
+    CodecPart whole;
+    whole.count = request_.count;
+    whole.input = request_.input;
+    whole.lanes = opening + kSignatureBytes;
+    const std::size_t bytes = whole.count * codec_.format().lane_bytes;
+    codec_.encode(whole, {}, {});
+    std::memset(whole.lanes + bytes, 0, opening_room(staging_) - bytes);
+    combine = codec_.format().combine;
+    combine.word_chunks = 1;
+  } else if (exponents_in_opening_) {
+    const std::size_t bytes = (exponents(0).size() + 1) * sizeof(Exponent);
+    std::memset(opening + kSignatureBytes + bytes, 0, opening_room(staging_) - bytes);
+    combine = kMaxExponents;
+    combine.word_chunks = 1;
+  } else {
+    std::memset(opening + kSignatureBytes, 0, opening_room(staging_));
+  }
+  opened_call_ = true;
+  return start(first_operation_, staging_.opening, combine, true);
+}
+
+// The signatures' sum is here: all make the same call, or none goes on.
+void Pipeline::take_opening() {
+  const std::byte* opening = arena_.segment(staging_.opening.first_segment);
+  CallSignature sum;
+  std::memcpy(sum.data(), opening, kSignatureBytes);
+  disagreed_ = !all_equal(request_.signature, sum, device_.config().ranks);
+  agreed_ = !disagreed_;
+  if (!agreed_ || !data_in_opening_) return;
+  CodecPart whole;
+  whole.count = request_.count;
+  whole.lanes = arena_.segment(staging_.opening.first_segment) + kSignatureBytes;
+  if (!codec_.decode(whole, {}, request_.output, false)) not_finite_ = true;
+}
+
+Result<void> Pipeline::start_exponents(std::size_t group) {
+  const CodecPart of = part(group);
+  const auto found = exponents(group);
+  flag(group) = codec_.announce(of, found) ? 0 : 1;
+  // In place, nothing is quantised yet.
+  own_exponents_[group % kPipelineDepth].assign(found.begin(), found.end());
+  if (opening_has_exponents(group)) return open_call();
+  const ArenaRange range = exponent_range(group);
+  clear_padding(arena_, range);
+  return start(exponent_operation(group), range, kMaxExponents, request_.checksum);
+}
+
+void Pipeline::note_group(std::size_t group) {
+  not_finite_ = true;
+  not_finite_groups_.push_back({group_first(group), group_count(group)});
+}
+
+// This rank's share goes into the arena. Registered integers are there already.
+void Pipeline::prepare(std::size_t group) {
+  bool& skipped = skipped_[group % kPipelineDepth];
+  skipped = false;
+  if (has_exponents()) {
+    if (flag(group) != 0) {
+      note_group(group);
+      skipped = request_.refuse_not_finite;
+    }
+    if (skipped) return;
+    codec_.encode(part(group), own_exponents_[group % kPipelineDepth], exponents(group));
+  } else {
+    codec_.encode(part(group), {}, {});
+  }
+  // What pads a caller's buffer to a whole chunk must not be another operation's leavings.
+  if (!request_.in_place) clear_padding(arena_, data_range(group));
+}
+
+Result<void> Pipeline::start_data(std::size_t group) {
+  if (skipped_[group % kPipelineDepth]) {
+    // An operation that is not run still takes its number, as nothing.
+    if (!agreed_) opened_.push_back(data_operation(group));
+    return start_nothing(device_, data_operation(group));
+  }
+  return start(data_operation(group), data_range(group), codec_.format().combine,
+               request_.checksum);
+}
+
+void Pipeline::finish(std::size_t group) {
+  const std::size_t bytes = request_.count * codec_.format().element_bytes;
+  std::byte* output = request_.output + group_first(group) * codec_.format().element_bytes;
+  const std::span<const Exponent> agreed =
+      has_exponents() ? exponents(group) : std::span<const Exponent>();
+  if (!codec_.decode(part(group), agreed, output, bytes >= kLargeResultBytes)) not_finite_ = true;
+}
+
+bool Pipeline::may_prepare() const {
+  if (prepared_ == plan_.groups || prepared_ - finished_ >= kPipelineDepth) return false;
+  if (!has_exponents()) return opened_call_;
+  if (announced_ <= prepared_) return false;
+  return opening_has_exponents(prepared_) ? agreed_ : device_.done(exponent_operation(prepared_));
+}
+
+bool Pipeline::may_finish() const {
+  if (!agreed_ || finished_ == started_) return false;
+  return skipped_[finished_ % kPipelineDepth] || device_.done(data_operation(finished_));
+}
+
+// Takes one stage of one group if any can be taken; later stages first, because they free areas and
+// keep the ring busy. Exponents go one group ahead, so that their way round overlaps with
+// quantising.
+Result<bool> Pipeline::advance() {
+  Result<void> step;
+  if (opened_call_ && !agreed_ && device_.done(first_operation_)) {
+    take_opening();
+  } else if (may_finish()) {
+    if (!skipped_[finished_ % kPipelineDepth]) finish(finished_);
+    finished_++;
+  } else if (started_ < prepared_ && started_ - finished_ < kDataInFlight) {
+    step = start_data(started_++);
+  } else if (!opened_call_ && !exponents_in_opening_) {
+    step = open_call();
+  } else if (has_exponents() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
+             announced_ - finished_ < kPipelineDepth) {
+    step = start_exponents(announced_++);
+  } else if (may_prepare()) {
+    prepare(prepared_++);
+  } else {
+    return false;
+  }
+  if (!step) return step.error();
+  return true;
+}
+
+Result<void> Pipeline::wait() {
+  std::array<std::uint32_t, 3> operations{};
+  std::size_t count = 0;
+  if (!agreed_) operations[count++] = first_operation_;
+  if (agreed_ && finished_ < started_) operations[count++] = data_operation(finished_);
+  if (has_exponents() && prepared_ < announced_ && prepared_ - finished_ < kPipelineDepth &&
+      !opening_has_exponents(prepared_))
+    operations[count++] = exponent_operation(prepared_);
+  const std::uint64_t since_ns = monotonic_ns();
+  auto woken = device_.wait_any({operations.data(), count});
+  if (has_exponents() && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
+  return woken;
+}
+
+Result<PipelineEnd> Pipeline::run() {
+  while (!agreed_ || finished_ < plan_.groups) {
+    auto advanced = advance();
+    if (!advanced) return advanced.error();
+    if (disagreed_) return PipelineEnd::kDisagreed;
+    if (*advanced) continue;
+    if (auto woken = wait(); !woken) return woken.error();
+  }
+  return PipelineEnd::kReduced;
+}
+
+}  // namespace erar

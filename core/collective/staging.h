@@ -1,0 +1,42 @@
+// Staging: the parts of a device's arena through which buffers pass that do not lie in it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "core/collective/arena.h"
+#include "core/collective/group_plan.h"
+#include "core/numeric/block_float.h"
+#include "core/protocol/ring.h"
+
+namespace erar {
+
+// How many groups may be between their first and last stage, each with a staging area of its own.
+inline constexpr unsigned kPipelineDepth = 3;
+
+// The first operation of every call is one segment of this size whatever the call is, or of a whole
+// segment where that is less: 64 bytes of signature and room for what a small call needs besides.
+inline constexpr std::size_t kOpeningBytes = 64 + 1024;
+
+struct Staging {
+  struct Area {
+    ArenaRange data;
+    ArenaRange exponents;
+  };
+  std::array<Area, kPipelineDepth> areas;
+  ArenaRange opening;
+  ArenaRange exchange;  // call records of all ranks, and other small things after the data
+
+  // Exponents of a group, of lanes of 16 bits at least, and its flag.
+  static constexpr std::size_t exponent_bytes(std::size_t group_bytes) {
+    return (numeric::exponent_count(group_bytes / sizeof(std::uint16_t)) + 1) *
+           sizeof(numeric::Exponent);
+  }
+  static constexpr std::size_t exchange_bytes() { return std::size_t{64} * ERAR_MAX_RANKS; }
+
+  // Segments that reserve() takes.
+  static std::size_t segments(std::size_t group_bytes, std::size_t segment_bytes);
+  static Result<Staging> reserve(Arena& arena, std::size_t group_bytes, std::size_t segment_bytes);
+};
+
+}  // namespace erar
