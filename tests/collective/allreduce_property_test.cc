@@ -98,7 +98,8 @@ std::vector<Bytes> reduce(MemoryGroup& group, const Reduction& reduction,
     if (memory != Memory::kApart) input = output;
     const auto done = ring.allreduce(input, output, count, reduction);
     ASSERT_TRUE(done) << "rank " << rank << ": " << done.error().message();
-    if (memory == Memory::kRegistered) std::memcpy(result.data(), output, result.size());
+    if (memory == Memory::kRegistered && count != 0)
+      std::memcpy(result.data(), output, result.size());
     results[rank] = std::move(result);
   });
   return results;
