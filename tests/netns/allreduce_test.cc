@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "bpf/host/erar_backend.h"
+#include "core/clock.h"
 #include "emu/baseline/tcp_ring.h"
 #include "emu/netns/fabric.h"
 #include "emu/rank/launcher.h"
+#include "tests/collective/reduction_oracle.h"
 
 namespace erar {
 namespace {
@@ -143,6 +145,67 @@ int run_not_finite(Backend& backend, unsigned rank, unsigned ranks) {
   return 0;
 }
 
+// Every type and operation, out of place, in place and registered, at sizes that travel in the
+// first operation, in one group and in several. All ranks draw all inputs, so each can judge its
+// own result; the hash of all results is what other fabrics must get as well.
+int run_reductions(Backend& backend, unsigned rank, unsigned ranks, std::uint64_t& hash) {
+  tests::Random random(11);
+  hash = 0;
+  for (const DataType type : kDataTypes) {
+    for (const ReduceOp op : kReduceOps) {
+      for (const std::size_t count : {37UL, 5001UL, 300'003UL}) {
+        // Several groups: once for each type is enough to see that they are cut alike.
+        if (count > 5001 && op != ReduceOp::kSum) continue;
+        Reduction reduction;
+        reduction.type = type;
+        reduction.op = op;
+        reduction.compressed =
+            count == 5001 && op == ReduceOp::kAverage && size_of(type) <= 4 && is_float(type);
+        if (op == ReduceOp::kSum && count == 5001) reduction.pre_scale = is_float(type) ? 0.7 : 5;
+        std::vector<tests::Bytes> inputs;
+        const auto kind = static_cast<tests::Inputs>(random() % tests::kInputKinds);
+        for (unsigned each = 0; each < ranks; each++)
+          inputs.push_back(tests::draw(type, kind, count, each, random));
+        tests::Bytes result(count * size_of(type));
+        const auto done = backend.allreduce(inputs[rank].data(), result.data(), count, reduction);
+        const std::string wrong =
+            done ? tests::what_is_wrong(reduction, inputs, result) : done.error().message();
+        if (!wrong.empty()) {
+          std::fprintf(stderr, "rank %u, %s of %zu %s: %s\n", rank,
+                       std::string(name_of(op)).c_str(), count, std::string(name_of(type)).c_str(),
+                       wrong.c_str());
+          return 1;
+        }
+        for (const std::byte byte : result)
+          hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
+      }
+    }
+  }
+  return 0;
+}
+
+// Calls that differ: one error on all ranks, at once and not by the time-out.
+int run_disagreements(Backend& backend, unsigned rank) {
+  std::vector<float> values(100'000, 1.0F);
+  const std::size_t counts[] = {3, 5000, 100'000};
+  for (const std::size_t count : counts) {
+    for (int round = 0; round < 3; round++) {
+      const std::size_t mine = rank == 1 ? count - 1 : count;
+      const std::uint64_t since_ns = monotonic_ns();
+      const auto done = backend.allreduce(values.data(), values.data(), mine, Reduction{});
+      const double seconds = static_cast<double>(monotonic_ns() - since_ns) * 1e-9;
+      const std::string expected = "allreduce: ranks disagree on count: ";
+      if (done || done.error().message().find(expected) != 0 || seconds > 2) {
+        std::fprintf(stderr, "rank %u: after %.3f s: %s\n", rank, seconds,
+                     done ? "no error" : done.error().message().c_str());
+        return 1;
+      }
+      values.assign(values.size(), 1.0F);
+    }
+  }
+  return 0;
+}
+
 // All ranks must be attached before the first frame leaves: a barrier in shared memory.
 class SharedBarrier {
  public:
@@ -171,6 +234,7 @@ struct Scenario {
   unsigned mtu = 3498;
   bool offloads = true;
   bool generic_mode = false;
+  unsigned queues = 0;  // as the fabric's default
 };
 
 Result<std::unique_ptr<Backend>> open_backend(const Scenario& scenario,
@@ -220,6 +284,54 @@ TEST_P(Allreduce, EverySizeTypeAndMemoryIsExact) {
       << "failed rank " << (outcome ? outcome->failed_rank : -1);
   const auto down = Fabric::down(spec.name);
   EXPECT_TRUE(down) << (down ? "" : down.error().message());
+}
+
+// The same inputs over fabrics that differ in MTU, queues, kind and mode: right, and the same bits.
+TEST(AllreduceOfEveryType, IsRightAndTheSameBitsOnEveryFabric) {
+  ASSERT_EQ(geteuid(), 0U) << "this test needs root: it makes namespaces and loads BPF programs";
+  constexpr unsigned kRanks = 3;
+  std::uint64_t first = 0;
+  for (const Scenario& scenario :
+       {Scenario{"erar", FabricKind::kRing, kRanks, 3498, true, false, 1},
+        Scenario{"erar", FabricKind::kRing, kRanks, 1500, true, false, 4},
+        Scenario{"erar", FabricKind::kSwitch, kRanks, 576, true, false},
+        Scenario{"erar", FabricKind::kBridge, kRanks, 2000, true, true}}) {
+    SCOPED_TRACE(testing::Message() << "MTU " << scenario.mtu << ", queues " << scenario.queues);
+    FabricSpec spec;
+    spec.name = "t" + std::to_string(getpid()) + "-types";
+    spec.kind = scenario.fabric;
+    spec.ranks = kRanks;
+    spec.mtu = scenario.mtu;
+    if (scenario.queues != 0) spec.queues = scenario.queues;
+    spec.ephemeral = true;
+    auto fabric = Fabric::up(spec);
+    ASSERT_TRUE(fabric) << fabric.error().message();
+    SharedBarrier barrier(kRanks);
+    auto* hashes = static_cast<std::uint64_t*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const auto outcome = launch_ranks(*fabric, {}, [&](unsigned rank) {
+      auto backend = open_backend(scenario, fabric->endpoint(rank));
+      if (!backend) {
+        std::fprintf(stderr, "rank %u: %s\n", rank, backend.error().message().c_str());
+        return 1;
+      }
+      barrier.wait();
+      int status = run_reductions(**backend, rank, kRanks, hashes[rank]);
+      if (status == 0) status = run_disagreements(**backend, rank);
+      // Right again after the errors; compressed calls find residuals, so the bits may be others.
+      std::uint64_t again = 0;
+      if (status == 0) status = run_reductions(**backend, rank, kRanks, again);
+      barrier.wait();
+      return status;
+    });
+    EXPECT_TRUE(outcome && outcome->status == 0)
+        << "failed rank " << (outcome ? outcome->failed_rank : -1);
+    if (first == 0) first = hashes[0];
+    for (unsigned rank = 0; rank < kRanks; rank++) EXPECT_EQ(hashes[rank], first) << rank;
+    munmap(hashes, 4096);
+    const auto down = Fabric::down(spec.name);
+    EXPECT_TRUE(down) << (down ? "" : down.error().message());
+  }
 }
 
 std::vector<Scenario> setups() {
