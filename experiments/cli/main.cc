@@ -3,6 +3,7 @@
 #include "experiments/cli/doctor_command.h"
 #include "experiments/cli/fabric_command.h"
 #include "experiments/cli/run_command.h"
+#include "experiments/numerics/numerics_command.h"
 #include "experiments/version.h"
 
 #include <CLI/CLI.hpp>
@@ -32,6 +33,7 @@ int run(int argc, char** argv) {
   erar::cli::add_fabric_command(app, exit_status);
   erar::bench::add_bench_command(app, exit_status);
   erar::cli::add_run_command(app, exit_status);
+  erar::numerics::add_numerics_command(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

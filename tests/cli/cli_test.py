@@ -100,7 +100,7 @@ class Arguments(CliTest):
     def test_help_and_version_are_no_errors(self):
         for arguments in (["--help"], ["bench", "--help"], ["bench", "allreduce", "--help"],
                           ["fabric", "--help"], ["run", "--help"], ["doctor", "--help"],
-                          ["--version"]):
+                          ["numerics", "--help"], ["--version"]):
             done = erar(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
             self.assertTrue(done.stdout)
@@ -158,7 +158,9 @@ class Scripts(CliTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""), script)
             self.assertIn("Usage: ", done.stdout)
         configurations = self.run_script("experiments/reproduce", "--list").stdout.splitlines()
-        self.assertEqual(len(configurations), 3)
+        self.assertEqual([line.split(":")[0] for line in configurations],
+                         ["int32-registered", "float32-caller", "float32-offloads-off",
+                          "numerics"])
 
     def test_bad_arguments(self):
         for command in (["experiments/reproduce", "--fast"], ["experiments/reproduce", "--only"],
@@ -167,6 +169,85 @@ class Scripts(CliTest):
                         ["experiments/setup/install_dependencies.sh", "all"]):
             done = self.run_script(*command)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), command)
+
+
+BAD_NUMERICS_ARGUMENTS = [
+    ("--ranks", "1", "2 to 64"),
+    ("--ranks", "2,65", "2 to 64"),
+    ("--ranks", "2,x", "2 to 64"),
+    ("--ranks", "4,4", "twice"),
+    ("--ranks", "", "empty"),
+    ("--count", "0", "1 to"),
+    ("--count", "1G", "1 to"),
+    ("--seed", "-1", "0 to"),
+]
+
+
+class Numerics(CliTest):
+    METHODS = ["erar", "erar-compressed", "float32-ring", "scaled-int32"]
+
+    def test_bad_values_name_option_value_and_what_is_allowed(self):
+        for option, value, allowed in BAD_NUMERICS_ARGUMENTS:
+            with self.subTest(option=option, value=value):
+                self.assert_refused(erar("numerics", option, value), 2, option, value, allowed)
+        self.assert_refused(erar("numerics", "--nonsense"), 2, "--nonsense")
+
+    def test_unwritable_report_is_told_first(self):
+        done = erar("numerics", "--csv", "/nowhere/rows.csv")
+        self.assert_refused(done, 1, "/nowhere/rows.csv")
+        self.assertEqual(done.stdout, "")
+
+    def test_rows_of_all_three_reports(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            done = erar("numerics", "--ranks", "3,4", "--count", "5000", "--seed", "7", "--json",
+                        str(path / "rows.json"), "--csv", str(path / "rows.csv"))
+            self.assertEqual(done.stderr, "")
+            report = json.loads((path / "rows.json").read_text(encoding="utf-8"))
+            with open(path / "rows.csv", encoding="utf-8", newline="") as file:
+                csv_rows = list(csv.DictReader(file))
+            figure = self.figure(path / "rows.json", path / "figure.png")
+            self.assertEqual((figure.returncode, figure.stderr), (0, ""))
+            self.assertTrue((path / "figure.png").read_bytes().startswith(b"\x89PNG"))
+            figure = self.figure(path / "rows.csv", path / "none.png")
+            self.assertEqual((figure.returncode, figure.stderr.count("\n")), (1, 1), figure.stderr)
+            self.assertFalse((path / "none.png").exists())
+        lines = done.stdout.splitlines()
+        table = [line.split() for line in lines if not line.startswith("#")]
+        self.assertEqual(len(table), 5 * 2 * 4)
+        for cells, row, csv_row in zip(table, report["rows"], csv_rows, strict=True):
+            self.assertEqual(cells[:3], [row["input"], str(row["ranks"]), row["method"]])
+            self.assertEqual(list(csv_row), list(row))
+            self.assertEqual(float(csv_row["largest_error"]), row["largest_error"])
+            self.assertTrue(row["ranks_agree"])
+            if row["method"].startswith("erar"):
+                self.assertLessEqual(row["share_of_bound"], 1)
+            else:
+                self.assertIsNone(row["share_of_bound"])
+        self.assertEqual([row["method"] for row in report["rows"][:4]], self.METHODS)
+        # What the exit status says is what the last lines say, and follows from the rows.
+        failed = [line for line in lines if line.startswith("# FAILED: ")]
+        errors = [row["largest_error"] for row in report["rows"]]
+        self.assertEqual(len(failed), sum(errors[i] > errors[i + 2] for i in range(0, 40, 4)))
+        self.assertEqual(done.returncode, 1 if failed else 0)
+        self.assertEqual(lines[-1], f"# {len(failed)} checks FAILED" if failed
+                         else "# all checks hold")
+
+    def figure(self, report, output):
+        script = pathlib.Path(__file__).resolve().parents[2] / "experiments/figures/numerics.py"
+        return subprocess.run(["/usr/bin/python3", str(script), "--output", str(output),
+                               str(report)],
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    def test_exit_status_of_both_verdicts(self):
+        # One element of two ranks is rounded once either way; in 64 ranks of lognormal values the
+        # float32 ring is better (docs/numerics.md).
+        done = erar("numerics", "--ranks", "2", "--count", "1")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]),
+                         (0, "# all checks hold"), done.stdout)
+        done = erar("numerics", "--ranks", "64")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("# FAILED: lognormal, 64 ranks: erar's largest error ", done.stdout)
 
 
 class WithoutRoot(CliTest):
@@ -192,6 +273,9 @@ class WithoutRoot(CliTest):
 
     def test_arguments_are_judged_first(self):
         self.assert_refused(self.as_nobody("bench", "allreduce", "--iters", "0"), 2, "--iters")
+
+    def test_numerics_need_no_root(self):
+        self.assertEqual(self.as_nobody("numerics", "--ranks", "2", "--count", "1").stderr, "")
 
     def test_help_needs_no_root(self):
         self.assertEqual(self.as_nobody("bench", "allreduce", "--help").returncode, 0)

@@ -1,0 +1,57 @@
+// Runs the methods one after the other on the same buffers.
+#include "experiments/numerics/comparison.h"
+
+#include <fmt/format.h>
+
+namespace erar::numerics {
+namespace {
+
+std::string case_of(const Row& row) {
+  return fmt::format("{}, {} ranks: {}", name_of(row.input), row.ranks, name_of(row.method));
+}
+
+}  // namespace
+
+Result<std::vector<Row>> compare(Gradients input, unsigned ranks, std::size_t count,
+                                 std::uint64_t seed) {
+  const Inputs inputs = draw_gradients(input, ranks, count, seed);
+  const Truth truth(inputs);
+  std::vector<Row> rows;
+  for (const Method method : kMethods) {
+    const auto sum = sum_by(method, inputs, seed);
+    if (!sum) return sum.error();
+    Row row;
+    row.input = input;
+    row.ranks = ranks;
+    row.method = method;
+    row.errors = errors_of(truth, sum->values);
+    row.largest_sum = truth.largest_sum();
+    if (method == Method::kErar || method == Method::kErarCompressed)
+      row.share_of_bound = share_of_bound(truth, sum->values, method == Method::kErarCompressed);
+    row.ranks_agree = sum->ranks_agree;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<std::string> failed_checks(const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    if (!row.ranks_agree)
+      lines.push_back(fmt::format("{}'s bits differ between ranks", case_of(row)));
+    if (row.share_of_bound && !(*row.share_of_bound <= 1))
+      lines.push_back(
+          fmt::format("{}'s error is {:.4g} times its bound", case_of(row), *row.share_of_bound));
+    if (row.method != Method::kErar) continue;
+    for (const Row& other : rows) {
+      if (other.method != Method::kFloatRing || other.input != row.input ||
+          other.ranks != row.ranks || row.errors.largest <= other.errors.largest)
+        continue;
+      lines.push_back(fmt::format("{}'s largest error {:.3g} is above float32-ring's {:.3g}",
+                                  case_of(row), row.errors.largest, other.errors.largest));
+    }
+  }
+  return lines;
+}
+
+}  // namespace erar::numerics
