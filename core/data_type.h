@@ -77,8 +77,9 @@ enum class NotFinite : std::uint8_t {
 struct Reduction {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  // Every rank's values are multiplied by it first; sum only. Rounded to the type; integers want a
-  // whole number and wrap.
+  // Every rank's values are multiplied by it first; sum only. The products of float64 are rounded
+  // to it, those of other floats to float32 once they are a double (and over TCP then to the type);
+  // integers want a whole number and wrap.
   double pre_scale = 1;
   NotFinite not_finite = NotFinite::kRefuse;
   // Half the traffic: 16 bits per element on the wire, with error feedback. float32, float16 and

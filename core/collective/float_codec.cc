@@ -63,14 +63,6 @@ struct DoubleLanes {
   }
 };
 
-constexpr numeric::HalfKind half_kind_of(DataType type) {
-  return type == DataType::kFloat16 ? numeric::HalfKind::kFloat16 : numeric::HalfKind::kBfloat16;
-}
-
-constexpr bool is_half(DataType type) {
-  return type == DataType::kFloat16 || type == DataType::kBfloat16;
-}
-
 // The elements of one exponent block and where they lie.
 struct Block {
   std::size_t index = 0;  // within the part
@@ -173,8 +165,7 @@ class BlockCodec final : public Codec {
     if (as_it_is_ && !known_bad) return {reinterpret_cast<const Real*>(block.input), block.count};
     const std::span<Real> values{scratch_.data(), block.count};
     convert(block.input, values);
-    if (reduction_.pre_scale != 1)
-      numeric::scale(values, static_cast<Real>(reduction_.pre_scale), values.data());
+    if (reduction_.pre_scale != 1) numeric::scale(values, reduction_.pre_scale, values.data());
     if (residual_ != nullptr) {
       const float* rest = residual_ + block.first;
       for (std::size_t i = 0; i < block.count; i++) values[i] += static_cast<Real>(rest[i]);
@@ -185,8 +176,8 @@ class BlockCodec final : public Codec {
 
   void convert(const std::byte* input, std::span<Real> values) const {
     if constexpr (std::is_same_v<Real, float>) {
-      if (is_half(reduction_.type)) {
-        numeric::half_to_float(half_kind_of(reduction_.type),
+      if (numeric::is_half(reduction_.type)) {
+        numeric::half_to_float(numeric::half_kind_of(reduction_.type),
                                reinterpret_cast<const std::uint16_t*>(input), values.size(),
                                values.data());
         return;
@@ -197,8 +188,8 @@ class BlockCodec final : public Codec {
 
   void unstage(std::span<const Real> values, std::byte* output) const {
     if constexpr (std::is_same_v<Real, float>) {
-      if (is_half(reduction_.type)) {
-        numeric::float_to_half(half_kind_of(reduction_.type), values.data(), values.size(),
+      if (numeric::is_half(reduction_.type)) {
+        numeric::float_to_half(numeric::half_kind_of(reduction_.type), values.data(), values.size(),
                                reinterpret_cast<std::uint16_t*>(output));
         return;
       }

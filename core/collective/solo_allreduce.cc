@@ -5,11 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "core/collective/codec.h"
 #include "core/collective/offender_text.h"
-#include "core/numeric/half.h"
+#include "core/numeric/float_elements.h"
 #include "core/numeric/integer_average.h"
 
 namespace erar {
@@ -17,36 +16,11 @@ namespace {
 
 constexpr std::size_t kBlock = 1024;
 
-void scale_halves(numeric::HalfKind kind, std::uint16_t* values, std::size_t count, float factor) {
-  std::array<float, kBlock> block;
-  for (std::size_t done = 0; done < count; done += kBlock) {
-    const std::size_t part = std::min(kBlock, count - done);
-    numeric::half_to_float(kind, values + done, part, block.data());
-    numeric::scale({block.data(), part}, factor, block.data());
-    numeric::float_to_half(kind, block.data(), part, values + done);
-  }
-}
-
 void scale_in_place(DataType type, void* values, std::size_t count, double factor) {
-  switch (type) {
-    case DataType::kFloat32:
-      numeric::scale({static_cast<const float*>(values), count}, static_cast<float>(factor),
-                     static_cast<float*>(values));
-      return;
-    case DataType::kFloat64:
-      numeric::scale({static_cast<const double*>(values), count}, factor,
-                     static_cast<double*>(values));
-      return;
-    case DataType::kFloat16:
-      scale_halves(numeric::HalfKind::kFloat16, static_cast<std::uint16_t*>(values), count,
-                   static_cast<float>(factor));
-      return;
-    case DataType::kBfloat16:
-      scale_halves(numeric::HalfKind::kBfloat16, static_cast<std::uint16_t*>(values), count,
-                   static_cast<float>(factor));
-      return;
-    default:
-      numeric::scale_integers(type, values, count, static_cast<std::int64_t>(factor), values);
+  if (is_float(type)) {
+    numeric::scale_floats(type, values, count, factor, values);
+  } else {
+    numeric::scale_integers(type, values, count, static_cast<std::int64_t>(factor), values);
   }
 }
 

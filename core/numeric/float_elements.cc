@@ -5,6 +5,7 @@
 
 #include "core/numeric/float_format.h"
 #include "core/numeric/float_mode.h"
+#include "core/numeric/half.h"
 #include "core/numeric/per_instruction_set.h"
 
 #include <algorithm>
@@ -12,12 +13,15 @@
 namespace erar::numeric {
 namespace {
 
+// In double also for float: the factor is one.
 template <class Float>
 struct Scale {
-  [[gnu::always_inline]] static void run(const Float* values, std::size_t count, Float factor,
+  [[gnu::always_inline]] static void run(const Float* values, std::size_t count, double factor,
                                          Float* out) {
 #pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) out[i] = values[i] * factor;
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = static_cast<Float>(static_cast<double>(values[i]) * factor);
+    }
   }
 };
 
@@ -106,7 +110,7 @@ std::optional<Offender> find(const void* values, std::size_t count, FloatFormat<
 
 }  // namespace
 
-void scale(std::span<const float> values, float factor, float* out) {
+void scale(std::span<const float> values, double factor, float* out) {
   const FloatMode mode(Denormals::kKept);
   run_widest<Scale<float>>(values.data(), values.size(), factor, out);
 }
@@ -124,6 +128,32 @@ void divide(std::span<float> values, float by) {
 void divide(std::span<double> values, double by) {
   const FloatMode mode(Denormals::kKept);
   run_widest<Divide<double>>(values.data(), values.size(), by);
+}
+
+void scale_floats(DataType type, const void* values, std::size_t count, double factor, void* out) {
+  if (type == DataType::kFloat64) {
+    scale({static_cast<const double*>(values), count}, factor, static_cast<double*>(out));
+  } else if (type == DataType::kFloat32) {
+    scale({static_cast<const float*>(values), count}, factor, static_cast<float*>(out));
+  } else {
+    compute_as_floats(
+        half_kind_of(type), static_cast<const std::uint16_t*>(values), count,
+        static_cast<std::uint16_t*>(out),
+        [factor](std::size_t, std::span<float> floats) { scale(floats, factor, floats.data()); });
+  }
+}
+
+void divide_floats(DataType type, void* values, std::size_t count, unsigned by) {
+  if (type == DataType::kFloat64) {
+    divide({static_cast<double*>(values), count}, static_cast<double>(by));
+  } else if (type == DataType::kFloat32) {
+    divide({static_cast<float*>(values), count}, static_cast<float>(by));
+  } else {
+    auto* halves = static_cast<std::uint16_t*>(values);
+    compute_as_floats(
+        half_kind_of(type), halves, count, halves,
+        [by](std::size_t, std::span<float> floats) { divide(floats, static_cast<float>(by)); });
+  }
 }
 
 std::optional<Offender> first_not_finite(DataType type, const void* values, std::size_t count) {

@@ -15,13 +15,18 @@
 
 namespace erar::numeric {
 
-// out[i] = values[i] * factor; values and out are the same memory or do not overlap.
-void scale(std::span<const float> values, float factor, float* out);
+// out[i] = values[i] * factor; values and out are the same memory or do not overlap. With floats
+// the product is a double, and that is rounded.
+void scale(std::span<const float> values, double factor, float* out);
 void scale(std::span<const double> values, double factor, double* out);
 
 // values[i] /= by
 void divide(std::span<float> values, float by);
 void divide(std::span<double> values, double by);
+
+// The same of any float type. float16 and bfloat16 are computed with as floats and then rounded.
+void scale_floats(DataType type, const void* values, std::size_t count, double factor, void* out);
+void divide_floats(DataType type, void* values, std::size_t count, unsigned by);
 
 // A value that is not finite, and where.
 struct Offender {

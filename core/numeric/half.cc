@@ -1,106 +1,35 @@
-// 16-bit floats: bfloat16 in integers; float16 by F16C, and without it in integers but for the
-// denormals, which a float addition aligns and rounds.
-//
-// Both ways to convert float16 give the same bits, NaNs included. Denormal float32 may be flushed:
-// as a float16 they round to 0 anyway, and no float16 becomes one.
+// 16-bit floats: element by element in loops that are vectorised, but float16 by F16C where the CPU
+// has it. Both give the same bits, NaNs included.
 #include "core/numeric/half.h"
 
 #include "core/numeric/float_mode.h"
+#include "core/numeric/half_element.h"
 #include "core/numeric/per_instruction_set.h"
 
 #include <immintrin.h>
 
-#include <bit>
-
 namespace erar::numeric {
 namespace {
 
-constexpr std::uint32_t kSign = 0x80000000;
-constexpr std::uint32_t kInfinity = 0x7f800000;
-constexpr std::uint32_t kQuiet = 0x00400000;
-
-// Bits below are float32's; float16's exponent is biased by 15, float32's by 127.
-constexpr std::uint32_t kRebias = (127U - 15U) << 23;
-constexpr std::uint32_t kHalfInfinity = 0x7c00;
-// The least normal float16, 2^-14, and what no float16 below infinity reaches, 2^16.
-constexpr std::uint32_t kLeastNormal = 113U << 23;
-constexpr std::uint32_t kBeyond = 143U << 23;
-// 2^-1: its last bit counts 2^-24, as the last bit of a denormal float16 does.
-constexpr std::uint32_t kDenormalUnit = 126U << 23;
-
-struct Bfloat16ToFloat {
+template <class Half>
+struct ToFloat {
   [[gnu::always_inline]] static void run(const std::uint16_t* values, std::size_t count,
                                          float* out) {
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t bits = std::uint32_t{load_at<std::uint16_t>(values, i)} << 16;
-      const bool nan = static_cast<std::int32_t>(bits & ~kSign) > std::int32_t{kInfinity};
-      store_at(out, i, bits | (nan ? kQuiet : 0));
+      Half half;
+      half.bits = load_at<std::uint16_t>(values, i);
+      store_at(out, i, static_cast<float>(half));
     }
   }
 };
 
-struct FloatToBfloat16 {
+template <class Half>
+struct ToHalf {
   [[gnu::always_inline]] static void run(const float* values, std::size_t count,
                                          std::uint16_t* out) {
 #pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto bits = load_at<std::uint32_t>(values, i);
-      const bool nan = static_cast<std::int32_t>(bits & ~kSign) > std::int32_t{kInfinity};
-      // Half a unit, and what makes the tie even. A carry out of the largest number is infinity.
-      const std::uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);
-      store_at(out, i, static_cast<std::uint16_t>((nan ? bits | kQuiet : rounded) >> 16));
-    }
-  }
-};
-
-struct Float16ToFloat {
-  [[gnu::always_inline]] static void run(const std::uint16_t* values, std::size_t count,
-                                         float* out) {
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto half = static_cast<std::uint32_t>(load_at<std::uint16_t>(values, i));
-      const std::uint32_t sign = (half & 0x8000) << 16;
-      const auto magnitude = static_cast<std::int32_t>((half & 0x7fff) << 13);
-      const auto shifted = static_cast<std::uint32_t>(magnitude);
-      // A denormal is its mantissa in units of 2^-24: as the mantissa of a number from 2^-14 on
-      // it is that much above 2^-14.
-      const float denormal = std::bit_cast<float>(shifted + kLeastNormal) -
-                             std::bit_cast<float>(std::uint32_t{kLeastNormal});
-      const std::uint32_t special =
-          shifted | kInfinity | ((half & 0x3ff) != 0 ? kQuiet : std::uint32_t{0});
-      std::uint32_t bits = shifted + kRebias;
-      bits = magnitude < (1 << 23) ? std::bit_cast<std::uint32_t>(denormal) : bits;
-      bits = magnitude >= (31 << 23) ? special : bits;
-      store_at(out, i, bits | sign);
-    }
-  }
-};
-
-struct FloatToFloat16 {
-  [[gnu::always_inline]] static void run(const float* values, std::size_t count,
-                                         std::uint16_t* out) {
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto bits = load_at<std::uint32_t>(values, i);
-      const std::uint32_t sign = (bits >> 16) & 0x8000;
-      const std::uint32_t positive = bits & ~kSign;
-      const auto magnitude = static_cast<std::int32_t>(positive);
-      // The addition rounds to units of 2^-24; the sum's bits are the float16's above those of
-      // 2^-1.
-      const float denormal =
-          std::bit_cast<float>(positive) + std::bit_cast<float>(std::uint32_t{kDenormalUnit});
-      // Half a unit, and what makes the tie even. A carry out of the largest number is infinity.
-      const std::uint32_t rounded = (positive - kRebias + 0xfff + ((positive >> 13) & 1)) >> 13;
-      const std::uint32_t nan = 0x7e00 | ((positive >> 13) & 0x3ff);
-      std::uint32_t half = rounded;
-      half = magnitude < std::int32_t{kLeastNormal}
-                 ? std::bit_cast<std::uint32_t>(denormal) - kDenormalUnit
-                 : half;
-      half = magnitude >= std::int32_t{kBeyond} ? kHalfInfinity : half;
-      half = magnitude > std::int32_t{kInfinity} ? nan : half;
-      store_at(out, i, static_cast<std::uint16_t>(half | sign));
-    }
+    for (std::size_t i = 0; i < count; ++i) store_at(out, i, Half(load_at<float>(values, i)).bits);
   }
 };
 
@@ -140,9 +69,9 @@ constexpr std::size_t kF16cWidth = 8;
 void half_to_float(HalfKind kind, const std::uint16_t* values, std::size_t count, float* out) {
   const FloatMode mode(Denormals::kFlushed);
   if (kind == HalfKind::kBfloat16) {
-    run_widest<Bfloat16ToFloat>(values, count, out);
+    run_widest<ToFloat<Bfloat16>>(values, count, out);
   } else if (active_instruction_set() == InstructionSet::kSse2) {
-    run_sse2<Float16ToFloat>(values, count, out);
+    run_sse2<ToFloat<Float16>>(values, count, out);
   } else {
     float16_to_float_f16c(values, count, out);
   }
@@ -151,9 +80,9 @@ void half_to_float(HalfKind kind, const std::uint16_t* values, std::size_t count
 void float_to_half(HalfKind kind, const float* values, std::size_t count, std::uint16_t* out) {
   const FloatMode mode(Denormals::kFlushed);
   if (kind == HalfKind::kBfloat16) {
-    run_widest<FloatToBfloat16>(values, count, out);
+    run_widest<ToHalf<Bfloat16>>(values, count, out);
   } else if (active_instruction_set() == InstructionSet::kSse2) {
-    run_sse2<FloatToFloat16>(values, count, out);
+    run_sse2<ToHalf<Float16>>(values, count, out);
   } else {
     float_to_float16_f16c(values, count, out);
   }

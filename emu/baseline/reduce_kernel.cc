@@ -1,34 +1,26 @@
-// Plain loops, compiled for AVX-512, AVX2 and the baseline, chosen at run time.
-//
-// Chosen by hand and not by target_clones: those need ifunc, whose resolvers run before the
-// sanitizers that our tests are built with have started.
+// Plain loops in each instruction set, and one by hand for 16-bit floats, many times as fast as
+// what the compiler makes of their conversions.
 #include "emu/baseline/reduce_kernel.h"
+
+#include <immintrin.h>
 
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
 
-#include "emu/baseline/half_element.h"
+#include "core/numeric/float_elements.h"
+#include "core/numeric/half_element.h"
+#include "core/numeric/integer_average.h"
+#include "core/numeric/per_instruction_set.h"
 
 namespace erar {
 namespace {
 
-template <class T>
-constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+using numeric::Bfloat16;
+using numeric::Float16;
 
-// What an element is computed as.
-template <class T>
-using Working = std::conditional_t<kIsHalf<T>, float, T>;
-
-// Not by assigning a whole Float16, which keeps GCC from vectorising.
-template <class T>
-[[gnu::always_inline]] inline void store(T& element, Working<T> value) {
-  if constexpr (kIsHalf<T>) {
-    element.bits = T(value).bits;
-  } else {
-    element = value;
-  }
-}
+// Each operation also of eight floats at once, with what the intrinsics have: of NaN and of zeros
+// that differ in sign they too take the second operand.
 
 // Integers are added as unsigned: the same bits, and wrapping is defined.
 struct Add {
@@ -41,12 +33,18 @@ struct Add {
       return a + b;
     }
   }
+  [[gnu::always_inline, gnu::target("avx")]] static __m256 of_eight(__m256 a, __m256 b) {
+    return _mm256_add_ps(a, b);
+  }
 };
 
 struct Lesser {
   template <class T>
   [[gnu::always_inline]] static T of(T a, T b) {
     return a < b ? a : b;
+  }
+  [[gnu::always_inline, gnu::target("avx")]] static __m256 of_eight(__m256 a, __m256 b) {
+    return _mm256_min_ps(a, b);
   }
 };
 
@@ -55,130 +53,140 @@ struct Greater {
   [[gnu::always_inline]] static T of(T a, T b) {
     return a > b ? a : b;
   }
+  [[gnu::always_inline, gnu::target("avx")]] static __m256 of_eight(__m256 a, __m256 b) {
+    return _mm256_max_ps(a, b);
+  }
 };
 
 // `ivdep` instead of __restrict, as result may be one of the operands: iteration i touches element
 // i only, so vectors are safe either way.
 template <class T, class Op>
 struct Combine {
-  [[gnu::always_inline]] static void run(void* result, const void* own, const void* arrived,
+  [[gnu::always_inline]] static void run(T* result, const T* own, const T* arrived,
                                          std::size_t count) {
-    auto* out = static_cast<T*>(result);
-    const auto* a = static_cast<const T*>(own);
-    const auto* b = static_cast<const T*>(arrived);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) result[i] = Op::of(own[i], arrived[i]);
+  }
+};
+
+template <class T, class Op>
+void combine(void* result, const void* own, const void* arrived, std::size_t count) {
+  numeric::run_widest<Combine<T, Op>>(static_cast<T*>(result), static_cast<const T*>(own),
+                                      static_cast<const T*>(arrived), count);
+}
+
+// The bits are assigned, not the whole element, which would keep GCC from vectorising.
+template <class Half, class Op>
+struct CombineHalves {
+  [[gnu::always_inline]] static void run(Half* result, const Half* own, const Half* arrived,
+                                         std::size_t count) {
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      store(out[i], Op::of(static_cast<Working<T>>(a[i]), static_cast<Working<T>>(b[i])));
+      const float combined = Op::of(static_cast<float>(own[i]), static_cast<float>(arrived[i]));
+      result[i].bits = Half(combined).bits;
     }
   }
 };
 
-// Integers of up to 32 bits are divided as floats that hold them, which vectors can do: a quotient
-// by at most 64 that is not whole is at least 1/64 from the next whole number, far more than its
-// rounding.
-template <class T>
-struct Divide {
-  using Small = std::conditional_t<sizeof(T) == 1, float, double>;
-  using Quotient = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, Small, Working<T>>;
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline __m256 load_eight(const Float16* from) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
 
-  [[gnu::always_inline]] static void run(void* values, std::size_t count, unsigned divisor) {
-    auto* out = static_cast<T*>(values);
-    const auto by = static_cast<Quotient>(divisor);
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto quotient = static_cast<Quotient>(static_cast<Working<T>>(out[i])) / by;
-      store(out[i], static_cast<Working<T>>(quotient));
-    }
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline void store_eight(__m256 values,
+                                                                         Float16* to) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+}
+
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline __m256 load_eight(const Bfloat16* from) {
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+
+// As Bfloat16 rounds one.
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline void store_eight(__m256 values,
+                                                                         Bfloat16* to) {
+  const __m256i bits = _mm256_castps_si256(values);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+  const __m256 nan = _mm256_cmp_ps(values, values, _CMP_UNORD_Q);
+  const __m256i all =
+      _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan)), 16);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
+}
+
+template <class Half, class Op>
+[[gnu::noinline, gnu::target("avx2,f16c")]] void combine_by_eight(Half* result, const Half* own,
+                                                                  const Half* arrived,
+                                                                  std::size_t count) {
+  constexpr std::size_t kWidth = 8;
+  std::size_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    store_eight(Op::of_eight(load_eight(own + i), load_eight(arrived + i)), result + i);
   }
-};
+  CombineHalves<Half, Op>::run(result + i, own + i, arrived + i, count - i);
+}
 
-// The factor of an integer type is what is left of it modulo 2^64.
-template <class T>
-struct Scale {
-  using Factor = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
-
-  [[gnu::always_inline]] static void run(void* result, const void* values, std::size_t count,
-                                         Factor factor) {
-    auto* out = static_cast<T*>(result);
-    const auto* in = static_cast<const T*>(values);
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        using Bits = std::make_unsigned_t<T>;
-        out[i] =
-            static_cast<T>(static_cast<Bits>(static_cast<Bits>(in[i]) * static_cast<Bits>(factor)));
-      } else {
-        const double product = static_cast<double>(static_cast<Working<T>>(in[i])) * factor;
-        store(out[i], static_cast<Working<T>>(product));
-      }
-    }
+template <class Half, class Op>
+void combine_halves(void* result, const void* own, const void* arrived, std::size_t count) {
+  auto* out = static_cast<Half*>(result);
+  const auto* a = static_cast<const Half*>(own);
+  const auto* b = static_cast<const Half*>(arrived);
+  if (numeric::active_instruction_set() == numeric::InstructionSet::kSse2) {
+    return numeric::run_sse2<CombineHalves<Half, Op>>(out, a, b, count);
   }
-};
-
-template <class Loop, class... Arguments>
-void for_baseline(Arguments... arguments) {
-  Loop::run(arguments...);
+  combine_by_eight<Half, Op>(out, a, b, count);
 }
 
-#if defined(__x86_64__)
-template <class Loop, class... Arguments>
-[[gnu::target("avx2")]] void for_avx2(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-
-template <class Loop, class... Arguments>
-[[gnu::target("avx512f,prefer-vector-width=512")]] void for_avx512(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-
-template <class Loop, class... Arguments>
-auto widest() -> void (*)(Arguments...) {
-  if (__builtin_cpu_supports("avx512f")) return for_avx512<Loop, Arguments...>;
-  if (__builtin_cpu_supports("avx2")) return for_avx2<Loop, Arguments...>;
-  return for_baseline<Loop, Arguments...>;
-}
-#else
-template <class Loop, class... Arguments>
-auto widest() -> void (*)(Arguments...) {
-  return for_baseline<Loop, Arguments...>;
-}
-#endif
-
-template <class T>
-struct Element {
-  using Type = T;
-};
-
-template <class Visitor>
-auto visit(DataType type, Visitor visitor) {
+template <class Op>
+CombineKernel kernel_of(DataType type) {
   switch (type) {
     case DataType::kInt8:
-      return visitor(Element<std::int8_t>{});
+      return combine<std::int8_t, Op>;
     case DataType::kUint8:
-      return visitor(Element<std::uint8_t>{});
+      return combine<std::uint8_t, Op>;
     case DataType::kInt32:
-      return visitor(Element<std::int32_t>{});
+      return combine<std::int32_t, Op>;
     case DataType::kUint32:
-      return visitor(Element<std::uint32_t>{});
+      return combine<std::uint32_t, Op>;
     case DataType::kInt64:
-      return visitor(Element<std::int64_t>{});
+      return combine<std::int64_t, Op>;
     case DataType::kUint64:
-      return visitor(Element<std::uint64_t>{});
+      return combine<std::uint64_t, Op>;
     case DataType::kFloat16:
-      return visitor(Element<Float16>{});
+      return combine_halves<Float16, Op>;
     case DataType::kFloat64:
-      return visitor(Element<double>{});
+      return combine<double, Op>;
     case DataType::kBfloat16:
-      return visitor(Element<Bfloat16>{});
+      return combine_halves<Bfloat16, Op>;
     case DataType::kFloat32:
       break;
   }
-  return visitor(Element<float>{});
+  return combine<float, Op>;
 }
 
-template <class Loop>
-CombineKernel widest_combine() {
-  return widest<Loop, void*, const void*, const void*, std::size_t>();
+// Integers of up to 32 bits are divided as floats that hold them, which vectors can do: a quotient
+// by at most 64 that is not whole is at least 1/64 from the next whole number, far more than its
+// rounding. core/numeric averages exact sums; these are sums that may have wrapped.
+template <class T>
+struct Divide {
+  using Small = std::conditional_t<sizeof(T) == 1, float, double>;
+  using Quotient = std::conditional_t<sizeof(T) <= 4, Small, T>;
+
+  [[gnu::always_inline]] static void run(T* values, std::size_t count, unsigned divisor) {
+    const auto by = static_cast<Quotient>(divisor);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = static_cast<T>(static_cast<Quotient>(values[i]) / by);
+    }
+  }
+};
+
+template <class T>
+void divide_integers(void* values, std::size_t count, unsigned divisor) {
+  numeric::run_widest<Divide<T>>(static_cast<T*>(values), count, divisor);
 }
 
 // Of a whole number, also of one beyond 64 bits.
@@ -191,33 +199,37 @@ std::uint64_t modulo_2_64(double whole) {
 }  // namespace
 
 CombineKernel combine_kernel(DataType type, ReduceOp op) {
-  return visit(type, [op](auto element) {
-    using T = typename decltype(element)::Type;
-    if (op == ReduceOp::kMin) return widest_combine<Combine<T, Lesser>>();
-    if (op == ReduceOp::kMax) return widest_combine<Combine<T, Greater>>();
-    return widest_combine<Combine<T, Add>>();
-  });
+  if (op == ReduceOp::kMin) return kernel_of<Lesser>(type);
+  if (op == ReduceOp::kMax) return kernel_of<Greater>(type);
+  return kernel_of<Add>(type);
 }
 
 void divide(DataType type, void* values, std::size_t count, unsigned divisor) {
-  visit(type, [&](auto element) {
-    using T = typename decltype(element)::Type;
-    widest<Divide<T>, void*, std::size_t, unsigned>()(values, count, divisor);
-  });
+  switch (type) {
+    case DataType::kInt8:
+      return divide_integers<std::int8_t>(values, count, divisor);
+    case DataType::kUint8:
+      return divide_integers<std::uint8_t>(values, count, divisor);
+    case DataType::kInt32:
+      return divide_integers<std::int32_t>(values, count, divisor);
+    case DataType::kUint32:
+      return divide_integers<std::uint32_t>(values, count, divisor);
+    case DataType::kInt64:
+      return divide_integers<std::int64_t>(values, count, divisor);
+    case DataType::kUint64:
+      return divide_integers<std::uint64_t>(values, count, divisor);
+    case DataType::kFloat32:
+    case DataType::kFloat64:
+    case DataType::kFloat16:
+    case DataType::kBfloat16:
+      return numeric::divide_floats(type, values, count, divisor);
+  }
 }
 
 void scale(DataType type, void* result, const void* values, std::size_t count, double factor) {
-  visit(type, [&](auto element) {
-    using Loop = Scale<typename decltype(element)::Type>;
-    typename Loop::Factor by{};
-    if constexpr (std::is_same_v<typename Loop::Factor, double>) {
-      by = factor;
-    } else {
-      by = modulo_2_64(factor);
-    }
-    widest<Loop, void*, const void*, std::size_t, typename Loop::Factor>()(result, values, count,
-                                                                           by);
-  });
+  if (is_float(type)) return numeric::scale_floats(type, values, count, factor, result);
+  numeric::scale_integers(type, values, count, static_cast<std::int64_t>(modulo_2_64(factor)),
+                          result);
 }
 
 }  // namespace erar

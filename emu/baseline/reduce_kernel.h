@@ -13,14 +13,14 @@ namespace erar {
 using CombineKernel = void (*)(void* result, const void* own, const void* arrived,
                                std::size_t count);
 
-// The widest kernel that this CPU runs. Averages are sums until they are divided.
+// Averages are sums until they are divided.
 CombineKernel combine_kernel(DataType type, ReduceOp op);
 
 // values[i] /= divisor. Floats are rounded, integers truncated towards zero. divisor: 1 to 64.
 void divide(DataType type, void* values, std::size_t count, unsigned divisor);
 
-// result[i] = values[i] * factor, rounded to the type; integers want a whole factor and wrap.
-// result may be values.
+// result[i] = values[i] * factor, rounded to the type (as a double; 16-bit floats then by way of
+// float32); integers want a whole factor and wrap. result may be values.
 void scale(DataType type, void* result, const void* values, std::size_t count, double factor);
 
 // How the ring reduces: at each hop, and once where the last addend has come.

@@ -2,7 +2,9 @@
 #include "experiments/bench/oracle.h"
 
 #include "core/numeric/block_float.h"
-#include "emu/baseline/half_element.h"
+#include "core/numeric/half.h"
+#include "core/numeric/half_element.h"
+#include "core/numeric/per_instruction_set.h"
 #include "experiments/bench/float_bound.h"
 #include "workloads/generator/values.h"
 
@@ -15,6 +17,9 @@
 
 namespace erar::bench {
 namespace {
+
+using numeric::Bfloat16;
+using numeric::Float16;
 
 // One exponent block, so that the largest magnitude is at hand for the bound.
 constexpr std::size_t kBlock = numeric::kExponentBlock;
@@ -90,110 +95,96 @@ std::uint64_t wrong_integers(const Operation& operation, std::size_t first,
 template <class Element>
 using Value = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
-template <class Element>
-[[gnu::always_inline]] inline void widen_loop(const Element* elements, std::size_t count,
-                                              Value<Element>* values) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Value<Element>>(elements[i]);
+// A double of at most 26 significant bits; what is left of x is one of 27.
+[[gnu::always_inline]] inline double upper_half(double x) {
+  constexpr std::uint64_t kLower = (std::uint64_t{1} << 27U) - 1;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~kLower);
 }
 
-// Sums of one block over the ranks, in arithmetic that is exact enough to be the truth. The largest
-// magnitude is kept as bits: they order as the magnitudes do, and integer maxima vectorise where
-// those of floats do not (NaN).
+// Sums of one block over the ranks, in arithmetic that is exact enough to be the truth: float64 in
+// pairs of doubles, which vectorise where long doubles do not. The largest magnitude is kept as
+// bits: they order as the magnitudes do, and integer maxima vectorise where those of floats do not
+// (NaN).
 template <class V>
 struct FloatBlock {
-  using Exact = std::conditional_t<std::is_same_v<V, double>, long double, double>;
-  using Bits = std::conditional_t<std::is_same_v<V, double>, std::uint64_t, std::uint32_t>;
+  static constexpr bool kPairs = std::is_same_v<V, double>;
+  using Bits = std::conditional_t<kPairs, std::uint64_t, std::uint32_t>;
   static constexpr Bits kMagnitude = static_cast<Bits>(-1) >> 1U;
 
-  std::array<Exact, kBlock> sum{};
-  std::array<Exact, kBlock> magnitudes{};
+  std::array<double, kBlock> sum{};
+  std::array<double, kPairs ? kBlock : 0> rest{};  // what the roundings of sum have lost
+  std::array<double, kBlock> magnitudes{};
   Bits largest_bits = 0;
 };
 
 template <class V>
-[[gnu::always_inline]] inline void add_loop(const V* values, std::size_t count, double factor,
-                                            FloatBlock<V>& block) {
-  using Exact = typename FloatBlock<V>::Exact;
-  using Bits = typename FloatBlock<V>::Bits;
-  Bits largest = block.largest_bits;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Exact product = static_cast<Exact>(values[i]) * static_cast<Exact>(factor);
-    largest = std::max(largest, std::bit_cast<Bits>(values[i]) & FloatBlock<V>::kMagnitude);
-    block.sum[i] += product;
-    block.magnitudes[i] += std::fabs(product);
+struct AddValues {
+  [[gnu::always_inline]] static void run(const V* values, std::size_t count, double factor,
+                                         FloatBlock<V>* block) {
+    using Bits = typename FloatBlock<V>::Bits;
+    const double factor_upper = upper_half(factor);
+    const double factor_lower = factor - factor_upper;
+    Bits largest = block->largest_bits;
+    for (std::size_t i = 0; i < count; ++i) {
+      largest = std::max(largest, std::bit_cast<Bits>(values[i]) & FloatBlock<V>::kMagnitude);
+      const auto value = static_cast<double>(values[i]);
+      const double product = value * factor;
+      const double before = block->sum[i];
+      const double sum = before + product;
+      if constexpr (FloatBlock<V>::kPairs) {
+        const double upper = upper_half(value);
+        const double lower = value - upper;
+        const double of_product =
+            lower * factor_lower -
+            ((product - upper * factor_upper - lower * factor_upper) - upper * factor_lower);
+        const double added = sum - before;
+        const double of_sum = (before - (sum - added)) + (product - added);
+        block->rest[i] += of_product + of_sum;
+      }
+      block->sum[i] = sum;
+      block->magnitudes[i] += std::fabs(product);
+    }
+    block->largest_bits = largest;
   }
-  block.largest_bits = largest;
-}
-
-template <class V>
-[[gnu::always_inline]] inline std::uint64_t wrong_loop(const V* result, std::size_t count,
-                                                       unsigned divisor, const FloatBlock<V>& block,
-                                                       const FloatBound& bound) {
-  using Exact = typename FloatBlock<V>::Exact;
-  std::uint64_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Exact truth = block.sum[i] / static_cast<Exact>(divisor);
-    const Exact error = std::fabs(static_cast<Exact>(result[i]) - truth);
-    const double allowed =
-        bound.of(static_cast<double>(truth), static_cast<double>(block.magnitudes[i]));
-    // Written so that a NaN is wrong.
-    wrong += !(error <= static_cast<Exact>(allowed)) ? 1 : 0;
-  }
-  return wrong;
-}
-
-// The same loops for any CPU and for those with AVX2, which take half the time.
-template <class Element>
-struct FloatLoops {
-  using V = Value<Element>;
-  void (*widen)(const Element*, std::size_t, V*);
-  void (*add)(const V*, std::size_t, double, FloatBlock<V>&);
-  std::uint64_t (*wrong)(const V*, std::size_t, unsigned, const FloatBlock<V>&, const FloatBound&);
 };
 
+template <class V>
+struct CountWrong {
+  // power: what the sums are still to be multiplied by.
+  [[gnu::always_inline]] static std::uint64_t run(const V* result, std::size_t count,
+                                                  unsigned divisor, double power,
+                                                  const FloatBlock<V>* block, FloatBound bound) {
+    const auto by = static_cast<double>(divisor);
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double sum = block->sum[i] * power;
+      const auto value = static_cast<double>(result[i]);
+      double error = std::fabs(value - sum / by);
+      if constexpr (FloatBlock<V>::kPairs) {
+        // Products with a divisor of up to 6 bits are exact, and so is the first difference if the
+        // result is anywhere near the sum.
+        const double upper = upper_half(value);
+        const double lower = value - upper;
+        error = std::fabs(upper * by - sum + lower * by - block->rest[i] * power) / by;
+      }
+      const double allowed = bound.of(sum / by, block->magnitudes[i] * power);
+      // Written so that a NaN is wrong.
+      wrong += !(error <= allowed) ? 1 : 0;
+    }
+    return wrong;
+  }
+};
+
+// 16-bit floats are widened, others are copied.
 template <class Element>
-void widen_any(const Element* elements, std::size_t count, Value<Element>* values) {
-  widen_loop(elements, count, values);
-}
-
-template <class V>
-void add_any(const V* values, std::size_t count, double factor, FloatBlock<V>& block) {
-  add_loop(values, count, factor, block);
-}
-
-template <class V>
-std::uint64_t wrong_any(const V* result, std::size_t count, unsigned divisor,
-                        const FloatBlock<V>& block, const FloatBound& bound) {
-  return wrong_loop(result, count, divisor, block, bound);
-}
-
-template <class Element>
-[[gnu::target("avx2")]] void widen_avx2(const Element* elements, std::size_t count,
-                                        Value<Element>* values) {
-  widen_loop(elements, count, values);
-}
-
-template <class V>
-[[gnu::target("avx2")]] void add_avx2(const V* values, std::size_t count, double factor,
-                                      FloatBlock<V>& block) {
-  add_loop(values, count, factor, block);
-}
-
-template <class V>
-[[gnu::target("avx2")]] std::uint64_t wrong_avx2(const V* result, std::size_t count,
-                                                 unsigned divisor, const FloatBlock<V>& block,
-                                                 const FloatBound& bound) {
-  return wrong_loop(result, count, divisor, block, bound);
-}
-
-template <class Element>
-const FloatLoops<Element>& float_loops() {
-  using V = Value<Element>;
-  static const FloatLoops<Element> kLoops =
-      __builtin_cpu_supports("avx2")
-          ? FloatLoops<Element>{widen_avx2<Element>, add_avx2<V>, wrong_avx2<V>}
-          : FloatLoops<Element>{widen_any<Element>, add_any<V>, wrong_any<V>};
-  return kLoops;
+void widen(DataType type, std::span<const Element> elements, Value<Element>* values) {
+  if constexpr (sizeof(Element) == 2) {
+    numeric::half_to_float(numeric::half_kind_of(type),
+                           reinterpret_cast<const std::uint16_t*>(elements.data()), elements.size(),
+                           values);
+  } else {
+    std::copy(elements.begin(), elements.end(), values);
+  }
 }
 
 template <class Element>
@@ -203,8 +194,9 @@ void fill_values(const Operation& operation, unsigned rank, std::size_t first,
     fill_block(operation, rank, first, values);
   } else {
     alignas(8) std::array<Element, kBlock> elements;
-    fill_block(operation, rank, first, std::span<Element>(elements.data(), values.size()));
-    float_loops<Element>().widen(elements.data(), values.size(), values.data());
+    const std::span<Element> filled{elements.data(), values.size()};
+    fill_block(operation, rank, first, filled);
+    widen<Element>(operation.reduction.type, filled, values.data());
   }
 }
 
@@ -212,20 +204,24 @@ template <class Element>
 std::uint64_t wrong_float_sums(const Operation& operation, std::size_t first,
                                std::span<const Value<Element>> result) {
   using V = Value<Element>;
-  const FloatLoops<Element>& loops = float_loops<Element>();
   const Reduction& reduction = operation.reduction;
+  // Powers of two last: a product is in two halves, which the largest factors would overflow.
+  int exponent = 0;
+  const double factor = std::frexp(reduction.pre_scale, &exponent) * 2;
+  const double power = std::ldexp(1.0, exponent - 1);
   FloatBlock<V> block;
   std::array<V, kBlock> values;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
     fill_values<Element>(operation, rank, first, {values.data(), result.size()});
-    loops.add(values.data(), result.size(), reduction.pre_scale, block);
+    numeric::run_widest<AddValues<V>>(values.data(), result.size(), factor, &block);
   }
   const double limit =
       workloads::magnitude_limit(stream_of(operation, 0), reduction.type, first / kBlock);
   const FloatBound bound(reduction, operation.ranks,
                          static_cast<double>(std::bit_cast<V>(block.largest_bits)), limit);
   const unsigned divisor = reduction.op == ReduceOp::kAverage ? operation.ranks : 1;
-  return loops.wrong(result.data(), result.size(), divisor, block, bound);
+  return numeric::run_widest<CountWrong<V>>(result.data(), result.size(), divisor, power,
+                                            static_cast<const FloatBlock<V>*>(&block), bound);
 }
 
 // Compared as values: -0 and +0 are equal, and a NaN equals nothing.
@@ -252,7 +248,7 @@ template <class Element>
 std::uint64_t wrong_floats(const Operation& operation, std::size_t first,
                            std::span<const Element> result) {
   std::array<Value<Element>, kBlock> values;
-  float_loops<Element>().widen(result.data(), result.size(), values.data());
+  widen(operation.reduction.type, result, values.data());
   const std::span<const Value<Element>> judged{values.data(), result.size()};
   const ReduceOp op = operation.reduction.op;
   return op == ReduceOp::kMin || op == ReduceOp::kMax

@@ -26,10 +26,7 @@ void put(DataType type, Bytes& bytes, std::size_t index, double value) {
   std::byte* at = bytes.data() + index * size_of(type);
   const auto narrow = static_cast<float>(value);
   std::uint16_t half = 0;
-  if (size_of(type) == 2)
-    numeric::float_to_half(
-        type == DataType::kFloat16 ? numeric::HalfKind::kFloat16 : numeric::HalfKind::kBfloat16,
-        &narrow, 1, &half);
+  if (size_of(type) == 2) numeric::float_to_half(numeric::half_kind_of(type), &narrow, 1, &half);
   const void* from = size_of(type) == 8   ? static_cast<const void*>(&value)
                      : size_of(type) == 4 ? static_cast<const void*>(&narrow)
                                           : static_cast<const void*>(&half);
@@ -50,9 +47,7 @@ double get(DataType type, const Bytes& bytes, std::size_t index) {
   }
   std::uint16_t half = 0;
   std::copy_n(at, 2, reinterpret_cast<std::byte*>(&half));
-  numeric::half_to_float(
-      type == DataType::kFloat16 ? numeric::HalfKind::kFloat16 : numeric::HalfKind::kBfloat16,
-      &half, 1, &narrow);
+  numeric::half_to_float(numeric::half_kind_of(type), &half, 1, &narrow);
   return narrow;
 }
 

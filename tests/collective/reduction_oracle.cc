@@ -32,9 +32,7 @@ long double float_at(DataType type, const Bytes& bytes, std::size_t index) {
   } else {
     std::uint16_t bits = 0;
     std::memcpy(&bits, at, sizeof(bits));
-    numeric::half_to_float(
-        type == DataType::kFloat16 ? numeric::HalfKind::kFloat16 : numeric::HalfKind::kBfloat16,
-        &bits, 1, &value);
+    numeric::half_to_float(numeric::half_kind_of(type), &bits, 1, &value);
   }
   return value;
 }
@@ -103,9 +101,7 @@ void put(DataType type, long double value, std::byte* at) {
     return;
   }
   std::uint16_t bits = 0;
-  numeric::float_to_half(
-      type == DataType::kFloat16 ? numeric::HalfKind::kFloat16 : numeric::HalfKind::kBfloat16,
-      &narrow, 1, &bits);
+  numeric::float_to_half(numeric::half_kind_of(type), &narrow, 1, &bits);
   std::memcpy(at, &bits, sizeof(bits));
 }
 
@@ -209,7 +205,7 @@ long double step_of(const Reduction& reduction, long double largest, unsigned ra
 long double scaled(const Reduction& reduction, long double value) {
   if (reduction.pre_scale == 1) return value;
   if (reduction.type == DataType::kFloat64) return static_cast<double>(value) * reduction.pre_scale;
-  return static_cast<float>(value) * static_cast<float>(reduction.pre_scale);
+  return static_cast<float>(static_cast<double>(value) * reduction.pre_scale);
 }
 
 std::string wrong_sums(const Reduction& reduction, const std::vector<Bytes>& inputs,

@@ -4,6 +4,7 @@
 // long double.
 #include "core/numeric/half.h"
 
+#include "core/numeric/half_element.h"
 #include "tests/unit/instruction_set_fixture.h"
 
 #include <bit>
@@ -216,6 +217,58 @@ TEST_P(HalfTest, CallersFloatingPointModeDoesNotMatter) {
       EXPECT_TRUE(same_bits(wide, wide_there));
       EXPECT_TRUE(same_bits(narrow, narrow_there));
     }
+  }
+}
+
+// One element at a time, against other definitions.
+
+// Floats at which rounding to `dropped` fewer bits is decided: each 16-bit pattern in the upper
+// half with the lower bits at, just below and just above nothing, a tie and all.
+std::vector<float> decisive_floats() {
+  std::vector<float> values;
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper) {
+    for (const std::uint32_t lower : {0x0U, 0x1U, 0xfffU, 0x1000U, 0x1001U, 0x2fffU, 0x3000U,
+                                      0x3001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+      values.push_back(std::bit_cast<float>(upper << 16U | lower));
+    }
+  }
+  return values;
+}
+
+TEST(HalfElement, Float16IsTheCompilers) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    Float16 element;
+    element.bits = static_cast<std::uint16_t>(bits);
+    const auto expected = static_cast<float>(std::bit_cast<_Float16>(element.bits));
+    const auto value = static_cast<float>(element);
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(value)) << bits;
+      ASSERT_TRUE(std::isnan(static_cast<float>(Float16(value)))) << bits;
+      continue;
+    }
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(value), std::bit_cast<std::uint32_t>(expected)) << bits;
+    ASSERT_EQ(Float16(value).bits, bits);
+  }
+  for (const float value : decisive_floats()) {
+    if (std::isnan(value)) continue;
+    const auto expected = std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+    ASSERT_EQ(Float16(value).bits, expected) << value;
+  }
+}
+
+TEST(HalfElement, Bfloat16IsTheNearestEven) {
+  for (const float value : decisive_floats()) {
+    const auto rounded = static_cast<float>(Bfloat16(value));
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(rounded));
+      continue;
+    }
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t below = all & 0xffff0000U;
+    const std::uint32_t above = below + 0x10000U;
+    const std::uint32_t rest = all & 0xffffU;
+    const bool up = rest > 0x8000U || (rest == 0x8000U && (above & 0x10000U) == 0);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(rounded), up ? above : below) << value;
   }
 }
 

@@ -2,8 +2,8 @@
 // neighbours.
 #pragma once
 
-#include "emu/baseline/half_element.h"
 #include "experiments/bench/oracle.h"
+#include "tests/unit/element_types.h"
 #include "workloads/generator/values.h"
 
 #include <gtest/gtest.h>
@@ -15,16 +15,6 @@
 #include <vector>
 
 namespace erar::bench {
-
-template <class T, DataType kGiven>
-struct Typed {
-  using Type = T;
-  static constexpr DataType kType = kGiven;
-};
-
-using FloatTypes =
-    ::testing::Types<Typed<Float16, DataType::kFloat16>, Typed<float, DataType::kFloat32>,
-                     Typed<double, DataType::kFloat64>, Typed<Bfloat16, DataType::kBfloat16>>;
 
 template <class T>
 std::vector<T> elements_of(const Operation& operation, unsigned rank, std::size_t count) {

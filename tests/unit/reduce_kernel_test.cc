@@ -1,11 +1,11 @@
-// The TCP ring's arithmetic: every 16-bit float, every type with every operation, in any place.
+// The TCP ring's arithmetic: every type with every operation, in any place and instruction set.
 #include "emu/baseline/reduce_kernel.h"
 
-#include "emu/baseline/half_element.h"
+#include "core/numeric/instruction_set.h"
+#include "tests/unit/element_types.h"
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,72 +15,18 @@
 namespace erar {
 namespace {
 
-float of_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-
-// Floats at which rounding to `dropped` fewer bits is decided: each 16-bit pattern in the upper
-// half with the lower bits at, just below and just above nothing, a tie and all.
-std::vector<float> decisive_floats() {
-  std::vector<float> values;
-  for (std::uint32_t upper = 0; upper < 0x10000; ++upper) {
-    for (const std::uint32_t lower : {0x0U, 0x1U, 0xfffU, 0x1000U, 0x1001U, 0x2fffU, 0x3000U,
-                                      0x3001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
-      values.push_back(of_bits(upper << 16U | lower));
-    }
-  }
-  return values;
-}
-
-TEST(HalfElement, Float16IsTheCompilers) {
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-    Float16 element;
-    element.bits = static_cast<std::uint16_t>(bits);
-    const auto expected = static_cast<float>(std::bit_cast<_Float16>(element.bits));
-    const auto value = static_cast<float>(element);
-    if (std::isnan(expected)) {
-      ASSERT_TRUE(std::isnan(value)) << bits;
-      ASSERT_TRUE(std::isnan(static_cast<float>(Float16(value)))) << bits;
-      continue;
-    }
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(value), std::bit_cast<std::uint32_t>(expected)) << bits;
-    ASSERT_EQ(Float16(value).bits, bits);
-  }
-  for (const float value : decisive_floats()) {
-    if (std::isnan(value)) continue;
-    const auto expected = std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
-    ASSERT_EQ(Float16(value).bits, expected) << value;
-  }
-}
-
-TEST(HalfElement, Bfloat16IsTheNearestEven) {
-  for (const float value : decisive_floats()) {
-    const auto rounded = static_cast<float>(Bfloat16(value));
-    if (std::isnan(value)) {
-      ASSERT_TRUE(std::isnan(rounded));
-      continue;
-    }
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t below = all & 0xffff0000U;
-    const std::uint32_t above = below + 0x10000U;
-    const std::uint32_t rest = all & 0xffffU;
-    const bool up = rest > 0x8000U || (rest == 0x8000U && (above & 0x10000U) == 0);
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(rounded), up ? above : below) << value;
+template <class Check>
+void on_every_instruction_set(Check check) {
+  for (const char* set : {"sse2", "avx2", "avx512"}) {  // the best at last, as it was
+    if (!numeric::force_instruction_set(set)) continue;
+    SCOPED_TRACE(set);
+    check();
   }
 }
 
 template <class T>
 class Kernel : public ::testing::Test {};
 
-template <class T, DataType kGiven>
-struct Typed {
-  using Type = T;
-  static constexpr DataType kType = kGiven;
-};
-using AllTypes =
-    ::testing::Types<Typed<std::int8_t, DataType::kInt8>, Typed<std::uint8_t, DataType::kUint8>,
-                     Typed<std::int32_t, DataType::kInt32>, Typed<std::uint32_t, DataType::kUint32>,
-                     Typed<std::int64_t, DataType::kInt64>, Typed<std::uint64_t, DataType::kUint64>,
-                     Typed<Float16, DataType::kFloat16>, Typed<float, DataType::kFloat32>,
-                     Typed<double, DataType::kFloat64>, Typed<Bfloat16, DataType::kBfloat16>>;
 TYPED_TEST_SUITE(Kernel, AllTypes);
 
 template <class T>
@@ -128,7 +74,7 @@ bool less(T a, T b) {
   }
 }
 
-constexpr std::size_t kCount = 1021;  // no multiple of a vector
+constexpr std::size_t kCount = 1021;  // no multiple of a vector, nor of a block
 
 TYPED_TEST(Kernel, CombinesEveryOperationOutOfPlaceAndOverEitherOperand) {
   using T = typename TypeParam::Type;
@@ -145,15 +91,33 @@ TYPED_TEST(Kernel, CombinesEveryOperationOutOfPlaceAndOverEitherOperand) {
       }
     }
     const CombineKernel kernel = combine_kernel(TypeParam::kType, op);
-    std::vector<T> result(kCount);
-    kernel(result.data(), own.data(), arrived.data(), kCount);
-    EXPECT_TRUE(same(result, expected)) << name_of(op);
-    result = own;
-    kernel(result.data(), result.data(), arrived.data(), kCount);
-    EXPECT_TRUE(same(result, expected)) << name_of(op) << " over own";
-    result = arrived;
-    kernel(result.data(), own.data(), result.data(), kCount);
-    EXPECT_TRUE(same(result, expected)) << name_of(op) << " over arrived";
+    on_every_instruction_set([&] {
+      std::vector<T> result(kCount);
+      kernel(result.data(), own.data(), arrived.data(), kCount);
+      EXPECT_TRUE(same(result, expected)) << name_of(op);
+      result = own;
+      kernel(result.data(), result.data(), arrived.data(), kCount);
+      EXPECT_TRUE(same(result, expected)) << name_of(op) << " over own";
+      result = arrived;
+      kernel(result.data(), own.data(), result.data(), kCount);
+      EXPECT_TRUE(same(result, expected)) << name_of(op) << " over arrived";
+    });
+  }
+}
+
+// Rounding must not carry a NaN's mantissa over: not to infinity, and not to a zero.
+TEST(KernelOfHalves, ANaNStaysOne) {
+  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16}) {
+    for (const unsigned nan : {0x7fffU, 0xffffU, 0x7f81U, 0xff81U}) {
+      const std::vector<std::uint16_t> own(19, static_cast<std::uint16_t>(nan));
+      const std::vector<std::uint16_t> arrived(19, 0x3c00);
+      on_every_instruction_set([&] {
+        std::vector<std::uint16_t> result(own.size());
+        combine_kernel(type, ReduceOp::kSum)(result.data(), own.data(), arrived.data(), own.size());
+        const unsigned infinity = type == DataType::kFloat16 ? 0x7c00 : 0x7f80;
+        for (const std::uint16_t got : result) ASSERT_GT(got & 0x7fffU, infinity) << nan;
+      });
+    }
   }
 }
 
@@ -177,8 +141,11 @@ TYPED_TEST(Kernel, DividesTruncatingIntegersAndRoundingFloats) {
         expected[i] = values[i] / static_cast<T>(divisor);
       }
     }
-    divide(TypeParam::kType, values.data(), kCount, divisor);
-    EXPECT_TRUE(same(values, expected)) << divisor;
+    on_every_instruction_set([&] {
+      auto divided = values;
+      divide(TypeParam::kType, divided.data(), kCount, divisor);
+      EXPECT_TRUE(same(divided, expected)) << divisor;
+    });
   }
 }
 
@@ -199,12 +166,14 @@ TYPED_TEST(Kernel, ScalesModuloTheTypesWidthOrRounding) {
         expected[i] = static_cast<T>(static_cast<double>(values[i]) * factor);
       }
     }
-    std::vector<T> result(kCount);
-    scale(TypeParam::kType, result.data(), values.data(), kCount, factor);
-    EXPECT_TRUE(same(result, expected)) << factor;
-    result = values;
-    scale(TypeParam::kType, result.data(), result.data(), kCount, factor);
-    EXPECT_TRUE(same(result, expected)) << factor << " in place";
+    on_every_instruction_set([&] {
+      std::vector<T> result(kCount);
+      scale(TypeParam::kType, result.data(), values.data(), kCount, factor);
+      EXPECT_TRUE(same(result, expected)) << factor;
+      result = values;
+      scale(TypeParam::kType, result.data(), result.data(), kCount, factor);
+      EXPECT_TRUE(same(result, expected)) << factor << " in place";
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 // The TCP baseline's types and operations over loopback: every one against its definition, in and
 // out of place; what it refuses; and calls that differ.
-#include "emu/baseline/half_element.h"
+#include "tests/unit/element_types.h"
 #include "tests/unit/loopback_ring.h"
 
 #include <gtest/gtest.h>
@@ -14,18 +14,6 @@
 
 namespace erar {
 namespace {
-
-template <class T, DataType kGiven>
-struct Typed {
-  using Type = T;
-  static constexpr DataType kType = kGiven;
-};
-using AllTypes =
-    ::testing::Types<Typed<std::int8_t, DataType::kInt8>, Typed<std::uint8_t, DataType::kUint8>,
-                     Typed<std::int32_t, DataType::kInt32>, Typed<std::uint32_t, DataType::kUint32>,
-                     Typed<std::int64_t, DataType::kInt64>, Typed<std::uint64_t, DataType::kUint64>,
-                     Typed<Float16, DataType::kFloat16>, Typed<float, DataType::kFloat32>,
-                     Typed<double, DataType::kFloat64>, Typed<Bfloat16, DataType::kBfloat16>>;
 
 template <class T>
 class TcpReduction : public ::testing::Test {};

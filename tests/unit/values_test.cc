@@ -1,7 +1,7 @@
 // The generator: a pure function of seed, rank and index, with the ranges it promises.
 #include "workloads/generator/values.h"
 
-#include "emu/baseline/half_element.h"
+#include "core/numeric/half_element.h"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ std::vector<double> floats(const Stream& stream, DataType type, std::size_t coun
     } else {
       std::uint16_t bits = 0;
       std::memcpy(&bits, bytes.data() + i * 2, 2);
-      Float16 half;
+      numeric::Float16 half;
       half.bits = bits;
       const float upper = std::bit_cast<float>(std::uint32_t{bits} << 16U);
       value = type == DataType::kFloat16 ? static_cast<float>(half) : upper;

@@ -1,12 +1,14 @@
-// Counter-based value generator: a keyed 32-bit hash of the index, eight at a time with AVX2.
+// Counter-based value generator: a keyed 32-bit hash of the index, in vectors.
 #include "workloads/generator/values.h"
+
+#include "core/numeric/half.h"
+#include "core/numeric/per_instruction_set.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 namespace erar::workloads {
 namespace {
@@ -39,8 +41,6 @@ Key key_of(const Stream& stream) {
   x = (x ^ (x >> 15U)) * 0x846ca68bU;
   return x ^ (x >> 16U);
 }
-
-// The loops below, each for any CPU and for those with AVX2.
 
 // All types are cut from the same words: a word holds four elements of one byte, or half a one of
 // eight.
@@ -81,49 +81,16 @@ struct Float64 {
   }
 };
 
-// In the place of 16 uniform bits: 9 of them. The upper half of the float is all there is to it.
-struct Bfloat16 {
-  [[gnu::always_inline]] static void run(std::uint16_t* values, std::size_t count, float scale) {
+// From 16 uniform bits: the upper ones of them.
+struct Halves {
+  [[gnu::always_inline]] static void run(const std::uint16_t* words, std::size_t count, int dropped,
+                                         float scale, float* values) {
     for (std::size_t i = 0; i < count; ++i) {
-      const int whole = static_cast<std::int16_t>(values[i]) >> 7;
-      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(whole) * scale);
-      values[i] = static_cast<std::uint16_t>(bits >> 16U);
+      const int whole = static_cast<std::int16_t>(words[i]) >> dropped;
+      values[i] = static_cast<float>(whole) * scale;
     }
   }
 };
-
-// In the place of 16 uniform bits: 12 of them. The float is a normal float16 or zero, so its bits
-// have only to be moved and its exponent's bias changed.
-struct Float16 {
-  [[gnu::always_inline]] static void run(std::uint16_t* values, std::size_t count, float scale) {
-    constexpr std::uint32_t kBiases = (127U - 15U) << 10U;
-    for (std::size_t i = 0; i < count; ++i) {
-      const int whole = static_cast<std::int16_t>(values[i]) >> 4;
-      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(whole) * scale);
-      const std::uint32_t magnitude = ((bits & 0x7fffffffU) >> 13U) - kBiases;
-      const std::uint32_t not_zero = std::uint32_t{0} - static_cast<std::uint32_t>(whole != 0);
-      const std::uint32_t sign = (bits >> 16U) & 0x8000U;
-      values[i] = static_cast<std::uint16_t>(sign | (magnitude & not_zero));
-    }
-  }
-};
-
-template <class Loop, class... Arguments>
-void for_any(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-
-template <class Loop, class... Arguments>
-[[gnu::target("avx2")]] void for_avx2(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-
-template <class Loop, class... Arguments>
-void run(Arguments... arguments) {
-  static const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
-  if (kHasAvx2) return for_avx2<Loop, Arguments...>(arguments...);
-  for_any<Loop, Arguments...>(arguments...);
-}
 
 // Magnitudes of a block are at most 2^exponent.
 int largest_exponent(DataType type, std::uint64_t of_block) {
@@ -146,8 +113,7 @@ void fill_words(const Stream& stream, std::size_t first_byte, std::span<std::byt
   const Key key = key_of(stream);
   const auto first = static_cast<std::uint32_t>(first_byte / 4);
   const std::size_t count = bytes.size() / 4;
-  run<Words, Key, std::uint32_t, std::uint32_t*, std::size_t>(
-      key, first, reinterpret_cast<std::uint32_t*>(bytes.data()), count);
+  numeric::run_widest<Words>(key, first, reinterpret_cast<std::uint32_t*>(bytes.data()), count);
   const std::uint32_t last = word_of(key, first + static_cast<std::uint32_t>(count));
   std::memcpy(bytes.data() + count * 4, &last, bytes.size() % 4);
 }
@@ -155,8 +121,7 @@ void fill_words(const Stream& stream, std::size_t first_byte, std::span<std::byt
 template <class T>
 void shift(std::span<std::byte> bytes, unsigned bits) {
   if (bits == 0) return;
-  run<Shift<T>, T*, std::size_t, unsigned>(reinterpret_cast<T*>(bytes.data()),
-                                           bytes.size() / sizeof(T), bits);
+  numeric::run_widest<Shift<T>>(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T), bits);
 }
 
 void fill_integers(const Stream& stream, DataType type, std::size_t first_byte,
@@ -179,10 +144,15 @@ void fill_integers(const Stream& stream, DataType type, std::size_t first_byte,
   }
 }
 
-template <class Loop, class Bits, class Scale>
-void shape(std::span<std::byte> bytes, Scale scale) {
-  run<Loop, Bits*, std::size_t, Scale>(reinterpret_cast<Bits*>(bytes.data()),
-                                       bytes.size() / sizeof(Bits), scale);
+// In the place of 16 uniform bits: as many of them as the type holds, so nothing is rounded.
+void shape_halves(DataType type, std::span<std::byte> bytes, int exponent) {
+  const int digits = type == DataType::kFloat16 ? 11 : 8;
+  auto* words = reinterpret_cast<std::uint16_t*>(bytes.data());
+  const std::size_t count = bytes.size() / sizeof(std::uint16_t);
+  std::array<float, kScaleBlock> values;
+  numeric::run_widest<Halves>(static_cast<const std::uint16_t*>(words), count, 15 - digits,
+                              std::ldexp(1.0F, exponent - digits), values.data());
+  numeric::float_to_half(numeric::half_kind_of(type), values.data(), count, words);
 }
 
 // Of one block.
@@ -190,19 +160,15 @@ void fill_floats(const Stream& stream, DataType type, std::size_t first,
                  std::span<std::byte> bytes) {
   const int exponent = exponent_of(stream, type, first / kScaleBlock);
   if (type == DataType::kFloat32) {
-    run<Float32, Key, std::uint32_t, float, float*, std::size_t>(
+    numeric::run_widest<Float32>(
         key_of(stream), static_cast<std::uint32_t>(first), std::ldexp(1.0F, exponent - 31),
         reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
     return;
   }
   fill_words(stream, first * size_of(type), bytes);
-  if (type == DataType::kFloat16) {
-    shape<Float16, std::uint16_t>(bytes, std::ldexp(1.0F, exponent - 11));
-  } else if (type == DataType::kBfloat16) {
-    shape<Bfloat16, std::uint16_t>(bytes, std::ldexp(1.0F, exponent - 8));
-  } else {
-    shape<Float64, std::uint64_t>(bytes, std::ldexp(1.0, exponent - 53));
-  }
+  if (numeric::is_half(type)) return shape_halves(type, bytes, exponent);
+  numeric::run_widest<Float64>(reinterpret_cast<std::uint64_t*>(bytes.data()),
+                               bytes.size() / sizeof(double), std::ldexp(1.0, exponent - 53));
 }
 
 }  // namespace
