@@ -42,6 +42,13 @@ std::vector<std::string> failed_checks(const std::vector<Row>& rows) {
     if (row.share_of_bound && !(*row.share_of_bound <= 1))
       lines.push_back(
           fmt::format("{}'s error is {:.4g} times its bound", case_of(row), *row.share_of_bound));
+  }
+  return lines;
+}
+
+std::vector<std::string> losses(const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
     if (row.method != Method::kErar) continue;
     for (const Row& other : rows) {
       if (other.method != Method::kFloatRing || other.input != row.input ||

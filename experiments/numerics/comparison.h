@@ -26,8 +26,11 @@ struct Row {
 Result<std::vector<Row>> compare(Gradients input, unsigned ranks, std::size_t count,
                                  std::uint64_t seed);
 
-// What does not hold, one line for each case: ranks' bits differ, an error is beyond its bound, or
-// eRAR's largest error (not compressed) is above the float32 ring's. Empty where all is well.
+// What does not hold, one line for each case: ranks' bits differ, or an error is beyond its bound.
+// Empty where all is well.
 std::vector<std::string> failed_checks(const std::vector<Row>& rows);
+
+// Where eRAR's largest error (not compressed) is above the float32 ring's, one line for each case.
+std::vector<std::string> losses(const std::vector<Row>& rows);
 
 }  // namespace erar::numerics

@@ -88,7 +88,8 @@ int run_numerics(const NumericsArguments& arguments) {
   if (const int signal = InterruptGuard::signal(); signal != 0)
     return complain(refusal("interrupted, no report written"), 128 + signal);
   const std::vector<std::string> failed = failed_checks(*rows);
-  if (!print_out(table_footer(failed))) return complain(errno_error("write", "the table"), 1);
+  if (!print_out(table_footer(failed, losses(*rows))))
+    return complain(errno_error("write", "the table"), 1);
   int status = failed.empty() ? 0 : 1;
   if (json) {
     if (auto written = json->commit(json_report(*options, *rows)); !written)

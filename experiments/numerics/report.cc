@@ -67,8 +67,10 @@ std::string table_row(const Row& row) {
                      row.share_of_bound ? fmt::format("{:.2f}", *row.share_of_bound) : "-");
 }
 
-std::string table_footer(const std::vector<std::string>& failed) {
+std::string table_footer(const std::vector<std::string>& failed,
+                         const std::vector<std::string>& lost) {
   std::string text = "#\n";
+  for (const std::string& line : lost) text += fmt::format("# LOSES: {}\n", line);
   for (const std::string& line : failed) text += fmt::format("# FAILED: {}\n", line);
   if (failed.empty()) return text + "# all checks hold\n";
   return text + fmt::format("# {} checks FAILED\n", failed.size());

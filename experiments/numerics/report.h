@@ -12,8 +12,9 @@ namespace erar::numerics {
 // Each returns whole lines, the last newline included.
 std::string table_header(const NumericsOptions& options);
 std::string table_row(const Row& row);
-// What failed_checks() found, and the verdict in the last line.
-std::string table_footer(const std::vector<std::string>& failed);
+// What failed_checks() and losses() found, and the verdict in the last line.
+std::string table_footer(const std::vector<std::string>& failed,
+                         const std::vector<std::string>& lost);
 
 // {"context": {...}, "rows": [{...}, ...]}; and the rows with the same names and values as CSV.
 // Numbers that a row does not have are null, or empty.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryDevice: every access to the ring under its lock.
 #include "sim/ring/memory_device.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryDevice: one rank's end of a ring in memory, for ranks that run as threads of one process.
 #pragma once
 

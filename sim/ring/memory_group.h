@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryGroup: the ranks of one ring in memory as threads, each with an allreduce of its own.
 #pragma once
 

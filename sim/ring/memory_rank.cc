@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryRank: the packet step's hooks over vectors.
 #include "sim/ring/memory_rank.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryRank: one rank of the protocol core in ordinary memory: no kernel, no sockets.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryRing: links as queues of frames and a seeded choice of the next delivery.
 #include "sim/ring/memory_ring.h"
 

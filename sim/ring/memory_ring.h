@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: BSD-2-Clause
 // MemoryRing: ranks joined by lossless links whose frames are delivered in an order that a seed
 // chooses.
 #pragma once

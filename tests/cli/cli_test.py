@@ -226,12 +226,11 @@ class Numerics(CliTest):
                 self.assertIsNone(row["share_of_bound"])
         self.assertEqual([row["method"] for row in report["rows"][:4]], self.METHODS)
         # What the exit status says is what the last lines say, and follows from the rows.
-        failed = [line for line in lines if line.startswith("# FAILED: ")]
+        lost = [line for line in lines if line.startswith("# LOSES: ")]
         errors = [row["largest_error"] for row in report["rows"]]
-        self.assertEqual(len(failed), sum(errors[i] > errors[i + 2] for i in range(0, 40, 4)))
-        self.assertEqual(done.returncode, 1 if failed else 0)
-        self.assertEqual(lines[-1], f"# {len(failed)} checks FAILED" if failed
-                         else "# all checks hold")
+        self.assertEqual(len(lost), sum(errors[i] > errors[i + 2] for i in range(0, 40, 4)))
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(lines[-1], "# all checks hold")
 
     def figure(self, report, output):
         script = pathlib.Path(__file__).resolve().parents[2] / "experiments/figures/numerics.py"
@@ -239,15 +238,15 @@ class Numerics(CliTest):
                                str(report)],
                               capture_output=True, text=True, timeout=60, check=False)
 
-    def test_exit_status_of_both_verdicts(self):
+    def test_losses_are_said_and_are_no_failure(self):
         # One element of two ranks is rounded once either way; in 64 ranks of lognormal values the
         # float32 ring is better (docs/numerics.md).
         done = erar("numerics", "--ranks", "2", "--count", "1")
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1]),
                          (0, "# all checks hold"), done.stdout)
         done = erar("numerics", "--ranks", "64")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("# FAILED: lognormal, 64 ranks: erar's largest error ", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("# LOSES: lognormal, 64 ranks: erar's largest error ", done.stdout)
 
 
 class WithoutRoot(CliTest):
