@@ -21,7 +21,11 @@ bool is_whole(double factor) {
 
 }  // namespace
 
-bool Codec::announce(const CodecPart&, std::span<numeric::Exponent>) { return true; }
+std::size_t Codec::record_bytes(std::size_t) const { return 0; }
+
+void Codec::announce(const CodecPart&, std::byte*) {}
+
+bool Codec::all_finite(std::size_t, const std::byte*) const { return true; }
 
 void Codec::mark_not_finite(const CodecPart&, std::span<std::uint8_t>) const {}
 

@@ -20,9 +20,10 @@ struct LaneFormat {
   std::size_t element_bytes = 0;
   std::size_t lane_bytes = 0;  // of all the lanes of one element
   erar_combine combine{};
-  // Blocks of numeric::kExponentBlock elements, counted from the buffer's first, share an exponent
-  // that the ranks agree on before they send.
-  bool has_exponents = false;
+  // Blocks of numeric::kExponentBlock elements, counted from the buffer's first, share a scale that
+  // follows from records which the ranks combine, like this, before they send.
+  bool has_scales = false;
+  erar_combine record_combine{};
 
   // Elements are lanes as they are: in place there is nothing to do before and after the ring.
   bool is_identity = false;
@@ -32,7 +33,7 @@ struct LaneFormat {
 };
 
 // Some elements of a buffer and their lanes. first is a multiple of numeric::kExponentBlock where
-// there are exponents.
+// there are scales.
 struct CodecPart {
   std::size_t first = 0;  // element of the buffer
   std::size_t count = 0;
@@ -51,18 +52,22 @@ class Codec {
 
   [[nodiscard]] const LaneFormat& format() const { return format_; }
 
-  // With exponents only: this rank's exponents (of finite values), and lanes by these unless they
-  // would overwrite the input. False when the part holds a NaN or an infinity.
-  virtual bool announce(const CodecPart& part, std::span<numeric::Exponent> exponents);
-  // This rank's share as lanes. With exponents: agreed ones, of all ranks, and own, from
-  // announce().
-  virtual void encode(const CodecPart& part, std::span<const numeric::Exponent> own,
-                      std::span<const numeric::Exponent> agreed) = 0;
+  // With scales only: bytes of the records of `count` elements. They end with one that says whether
+  // all values are finite.
+  [[nodiscard]] virtual std::size_t record_bytes(std::size_t count) const;
+  // This rank's records (of finite values), and lanes by these unless they would overwrite the
+  // input.
+  virtual void announce(const CodecPart& part, std::byte* records);
+  // Whether every rank's part was finite.
+  [[nodiscard]] virtual bool all_finite(std::size_t count, const std::byte* agreed) const;
+  // This rank's share as lanes. With scales: own records, as announce() left them, and the combined
+  // ones of all ranks.
+  virtual void encode(const CodecPart& part, const std::byte* own, const std::byte* agreed) = 0;
   // The reduced elements of summed lanes (part.lanes; part.input is not looked at). large: the
   // result will not be read from the cache. False when an element says that some rank's was not
   // finite.
-  virtual bool decode(const CodecPart& part, std::span<const numeric::Exponent> agreed,
-                      std::byte* output, bool large) = 0;
+  virtual bool decode(const CodecPart& part, const std::byte* agreed, std::byte* output,
+                      bool large) = 0;
 
   // This rank's first element that is not finite, counted from the buffer's first.
   [[nodiscard]] const std::optional<numeric::Offender>& offender() const { return offender_; }

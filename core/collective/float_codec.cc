@@ -20,46 +20,69 @@ using numeric::kExponentBlock;
 
 namespace {
 
-// How one Real type goes into lanes of one width.
+constexpr erar_combine kMaxExponents{ERAR_MAX_LANES, 0, 15, ERAR_HIGH_OF_LANES16, 0};
+constexpr erar_combine kAddMagnitudes{ERAR_ADD_WORDS, 0, 0, 0, 0};
+
+// How one Real type goes into lanes of one width, block by block: what the ranks tell each other of
+// a block (Record), and the Scale that follows from it.
 struct FloatLanes {
   using Real = float;
   using Lane = std::uint32_t;
-  static constexpr Exponent kNotFinite = numeric::kNotFinite;
-  static void quantise(std::span<const Real> values, std::span<const Exponent> exponents,
-                       unsigned ranks, Lane* lanes) {
-    numeric::quantise(values, exponents, ranks, lanes);
+  using Record = numeric::MagnitudeSum;
+  using Scale = numeric::BlockScale;
+  static constexpr erar_combine kCombine = kAddMagnitudes;
+
+  static bool find(std::span<const Real> values, Record& record) {
+    return numeric::block_maxima(values, {&record, 1});
   }
-  static void dequantise(const Lane* lanes, std::span<const Exponent> exponents, unsigned ranks,
-                         std::span<Real> values) {
-    numeric::dequantise(lanes, exponents, ranks, values);
+  static Scale scale_of(const Record& record, unsigned ranks) {
+    return numeric::scale_of(record, ranks);
+  }
+  // Where ranks hold values of like magnitude, their sum is this.
+  static Record guess(const Record& own, unsigned ranks) {
+    Record sum = own;
+    for (std::uint64_t& word : sum.words) word *= ranks;
+    return sum;
+  }
+  static void quantise(std::span<const Real> values, Scale scale, unsigned ranks, Lane* lanes) {
+    numeric::quantise(values, {&scale, 1}, ranks, lanes);
+  }
+  static void dequantise(const Lane* lanes, Scale scale, unsigned ranks, std::span<Real> values) {
+    numeric::dequantise(lanes, {&scale, 1}, ranks, values);
   }
 };
 
-struct CompactLanes {
-  using Real = float;
-  using Lane = std::uint16_t;
-  static constexpr Exponent kNotFinite = numeric::kNotFinite;
-  static void quantise(std::span<const Real> values, std::span<const Exponent> exponents,
-                       unsigned ranks, Lane* lanes) {
-    numeric::quantise_compact(values, exponents, ranks, lanes);
+template <class RealType, class LaneType, Exponent kNotFinite>
+struct ExponentLanes {
+  using Real = RealType;
+  using Lane = LaneType;
+  using Record = Exponent;
+  using Scale = Exponent;
+  static constexpr erar_combine kCombine = kMaxExponents;
+
+  static bool find(std::span<const Real> values, Record& record) {
+    numeric::block_exponents(values, {&record, 1});
+    return record != kNotFinite;
   }
-  static void dequantise(const Lane* lanes, std::span<const Exponent> exponents, unsigned ranks,
-                         std::span<Real> values) {
-    numeric::dequantise_compact(lanes, exponents, ranks, ranks, values);
+  static Scale scale_of(Record record, unsigned) { return record; }
+  static Record guess(Record own, unsigned) { return own; }
+};
+
+struct CompactLanes : ExponentLanes<float, std::uint16_t, numeric::kNotFinite> {
+  static void quantise(std::span<const Real> values, Scale scale, unsigned ranks, Lane* lanes) {
+    numeric::quantise_compact(values, {&scale, 1}, ranks, lanes);
+  }
+  static void dequantise(const Lane* lanes, Scale scale, unsigned ranks, std::span<Real> values) {
+    numeric::dequantise_compact(lanes, {&scale, 1}, ranks, ranks, values);
   }
 };
 
-struct DoubleLanes {
-  using Real = double;
-  using Lane = std::uint64_t;
-  static constexpr Exponent kNotFinite = numeric::kNotFiniteDouble;
-  static void quantise(std::span<const Real> values, std::span<const Exponent> exponents,
-                       unsigned ranks, Lane* lanes) {
-    numeric::quantise(values, exponents, ranks, lanes);
+struct DoubleLanes : ExponentLanes<double, std::uint64_t, numeric::kNotFiniteDouble> {
+  static void quantise(std::span<const Real> values, Scale scale, unsigned ranks, Lane* lanes) {
+    numeric::quantise(values, std::span<const Exponent>(&scale, 1), ranks, lanes);
   }
-  static void dequantise(const Lane* lanes, std::span<const Exponent> exponents, unsigned ranks,
-                         std::span<Real> values) {
-    numeric::dequantise(lanes, exponents, ranks, values);
+  static void dequantise(const Lane* lanes, Scale scale, unsigned ranks, std::span<Real> values) {
+    numeric::dequantise(lanes, std::span<const Exponent>(&scale, 1), ranks, values);
   }
 };
 
@@ -76,60 +99,80 @@ template <class Lanes>
 class BlockCodec final : public Codec {
   using Real = typename Lanes::Real;
   using Lane = typename Lanes::Lane;
+  using Record = typename Lanes::Record;
+  using Scale = typename Lanes::Scale;
 
  public:
   BlockCodec(const Reduction& reduction, unsigned ranks, float* residual)
-      : Codec({size_of(reduction.type), sizeof(Lane), {ERAR_ADD_WORDS, 0, 0, 0, 0}, true, false}),
+      : Codec({size_of(reduction.type),
+               sizeof(Lane),
+               {ERAR_ADD_WORDS, 0, 0, 0, 0},
+               true,
+               Lanes::kCombine,
+               false}),
         reduction_(reduction),
         ranks_(ranks),
         residual_(residual),
         as_it_is_(size_of(reduction.type) == sizeof(Real) && reduction.pre_scale == 1 &&
                   residual == nullptr) {}
 
-  bool announce(const CodecPart& part, std::span<Exponent> exponents) override {
-    bool finite = true;
+  [[nodiscard]] std::size_t record_bytes(std::size_t count) const override {
+    return (numeric::exponent_count(count) + 1) * sizeof(Record);
+  }
+
+  void announce(const CodecPart& part, std::byte* records) override {
+    Record all_finite{};
     for_each_block(part, [&](const Block& block) {
       auto values = stage(block);
-      const auto exponent = exponents.subspan(block.index, 1);
-      numeric::block_exponents(values, exponent);
-      if (exponent[0] == Lanes::kNotFinite) {
-        finite = false;
+      Record record{};
+      if (!Lanes::find(values, record)) {
+        set_flag(all_finite);
         remember_not_finite(block);
         values = stage(block);
-        numeric::block_exponents(values, exponent);
+        Lanes::find(values, record);
       }
-      if (part.lanes != part.input) quantise(values, exponent, block);
+      put_record(records, block.index, record);
+      if (part.lanes != part.input)
+        quantise(values, Lanes::scale_of(Lanes::guess(record, ranks_), ranks_), block);
     });
-    return finite;
+    put_record(records, numeric::exponent_count(part.count), all_finite);
   }
 
-  void encode(const CodecPart& part, std::span<const Exponent> own,
-              std::span<const Exponent> agreed) override {
+  [[nodiscard]] bool all_finite(std::size_t count, const std::byte* agreed) const override {
+    return record_at(agreed, numeric::exponent_count(count)) == Record{};
+  }
+
+  void encode(const CodecPart& part, const std::byte* own, const std::byte* agreed) override {
     const bool quantised = part.lanes != part.input;
     for_each_block(part, [&](const Block& block) {
-      const auto exponent = agreed.subspan(block.index, 1);
-      if (!quantised || own[block.index] != exponent[0]) quantise(stage(block), exponent, block);
-      if (residual_ != nullptr) keep_residual(block, exponent);
+      const Scale scale = Lanes::scale_of(record_at(agreed, block.index), ranks_);
+      const Record guessed = Lanes::guess(record_at(own, block.index), ranks_);
+      if (!quantised || Lanes::scale_of(guessed, ranks_) != scale)
+        quantise(stage(block), scale, block);
+      if (residual_ != nullptr) keep_residual(block, scale);
     });
   }
 
-  bool decode(const CodecPart& part, std::span<const Exponent> agreed, std::byte* output,
+  bool decode(const CodecPart& part, const std::byte* agreed, std::byte* output,
               bool large) override {
-    if constexpr (std::is_same_v<Lanes, FloatLanes>) {
-      if (reduction_.type == DataType::kFloat32 && reduction_.op == ReduceOp::kSum) {
-        const auto destination =
-            large ? numeric::Destination::kMemory : numeric::Destination::kCache;
-        numeric::dequantise(reinterpret_cast<const Lane*>(part.lanes), agreed, ranks_,
-                            {reinterpret_cast<float*>(output), part.count}, destination);
-        return true;
-      }
-    }
+    const bool plain = reduction_.type == DataType::kFloat32 && reduction_.op == ReduceOp::kSum;
     for_each_block(part, [&](const Block& block) {
+      const Scale scale = Lanes::scale_of(record_at(agreed, block.index), ranks_);
+      const auto* lanes = reinterpret_cast<const Lane*>(block.lanes);
+      std::byte* to = output + (block.first - part.first) * format().element_bytes;
+      if constexpr (std::is_same_v<Lanes, FloatLanes>) {
+        if (plain) {
+          const auto destination =
+              large ? numeric::Destination::kMemory : numeric::Destination::kCache;
+          numeric::dequantise(lanes, {&scale, 1}, ranks_,
+                              {reinterpret_cast<float*>(to), block.count}, destination);
+          return;
+        }
+      }
       const std::span<Real> values{scratch_.data(), block.count};
-      Lanes::dequantise(reinterpret_cast<const Lane*>(block.lanes), agreed.subspan(block.index, 1),
-                        ranks_, values);
+      Lanes::dequantise(lanes, scale, ranks_, values);
       if (reduction_.op == ReduceOp::kAverage) numeric::divide(values, static_cast<Real>(ranks_));
-      unstage(values, output + (block.first - part.first) * format().element_bytes);
+      unstage(values, to);
     });
     return true;
   }
@@ -197,10 +240,21 @@ class BlockCodec final : public Codec {
     std::memcpy(output, values.data(), values.size_bytes());
   }
 
-  void quantise(std::span<const Real> values, std::span<const Exponent> exponent,
-                const Block& block) {
-    Lanes::quantise(values, exponent, ranks_, reinterpret_cast<Lane*>(block.lanes));
+  void quantise(std::span<const Real> values, Scale scale, const Block& block) {
+    Lanes::quantise(values, scale, ranks_, reinterpret_cast<Lane*>(block.lanes));
   }
+
+  // Records lie where the ring's arena has room for them: at no particular alignment.
+  static Record record_at(const std::byte* records, std::size_t index) {
+    Record record{};
+    std::memcpy(&record, records + index * sizeof(Record), sizeof(Record));
+    return record;
+  }
+  static void put_record(std::byte* records, std::size_t index, const Record& record) {
+    std::memcpy(records + index * sizeof(Record), &record, sizeof(Record));
+  }
+  static void set_flag(numeric::MagnitudeSum& record) { record.words[0] = 1; }
+  static void set_flag(Exponent& record) { record = 1; }
 
   // A product with the pre-scale factor, or the sum with the residual, may be infinite where the
   // element is not: the elements are marked as they go into the lanes.
@@ -222,11 +276,11 @@ class BlockCodec final : public Codec {
   }
 
   // Error feedback: what the lanes do not say of the values goes with the next call.
-  void keep_residual(const Block& block, std::span<const Exponent> exponent) {
+  void keep_residual(const Block& block, [[maybe_unused]] Scale scale) {
     if constexpr (std::is_same_v<Lanes, CompactLanes>) {
       std::array<float, kExponentBlock> sent;
-      numeric::dequantise_compact(reinterpret_cast<const Lane*>(block.lanes), exponent, 1, ranks_,
-                                  {sent.data(), block.count});
+      numeric::dequantise_compact(reinterpret_cast<const Lane*>(block.lanes), {&scale, 1}, 1,
+                                  ranks_, {sent.data(), block.count});
       const auto values = stage(block);
       float* rest = residual_ + block.first;
       for (std::size_t i = 0; i < block.count; i++) rest[i] = values[i] - sent[i];
@@ -251,13 +305,13 @@ class ExtremeCodec final : public Codec {
                {ERAR_MAX_LANES, 0, static_cast<std::uint16_t>(8 * size_of(reduction.type) - 1),
                 lane_high_of(size_of(reduction.type)), 0},
                false,
+               {},
                false}),
         type_(reduction.type),
         extreme_(reduction.op == ReduceOp::kMin ? numeric::Extreme::kMin : numeric::Extreme::kMax),
         infinities_are_values_(reduction.not_finite == NotFinite::kPropagate) {}
 
-  void encode(const CodecPart& part, std::span<const Exponent>,
-              std::span<const Exponent>) override {
+  void encode(const CodecPart& part, const std::byte*, const std::byte*) override {
     const bool in_place = part.lanes == part.input;
     if (in_place && !infinities_are_values_) note_offender(type_, part);
     if (numeric::to_ordered(type_, extreme_, infinities_are_values_, part.input, part.count,
@@ -266,7 +320,7 @@ class ExtremeCodec final : public Codec {
       note_offender(type_, part);
   }
 
-  bool decode(const CodecPart& part, std::span<const Exponent>, std::byte* output, bool) override {
+  bool decode(const CodecPart& part, const std::byte*, std::byte* output, bool) override {
     return !numeric::from_ordered(type_, extreme_, part.lanes, part.count, output);
   }
 

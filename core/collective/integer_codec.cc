@@ -43,21 +43,23 @@ erar_combine combine_of(const Reduction& reduction) {
 class PlainCodec final : public Codec {
  public:
   explicit PlainCodec(const Reduction& reduction)
-      : Codec({size_of(reduction.type), size_of(reduction.type), combine_of(reduction), false,
+      : Codec({size_of(reduction.type),
+               size_of(reduction.type),
+               combine_of(reduction),
+               false,
+               {},
                reduction.pre_scale == 1}),
         type_(reduction.type),
         factor_(static_cast<std::int64_t>(reduction.pre_scale)) {}
 
-  void encode(const CodecPart& part, std::span<const numeric::Exponent>,
-              std::span<const numeric::Exponent>) override {
+  void encode(const CodecPart& part, const std::byte*, const std::byte*) override {
     if (factor_ != 1)
       numeric::scale_integers(type_, part.input, part.count, factor_, part.lanes);
     else if (part.lanes != part.input)
       std::memcpy(part.lanes, part.input, part.count * size_of(type_));
   }
 
-  bool decode(const CodecPart& part, std::span<const numeric::Exponent>, std::byte* output,
-              bool) override {
+  bool decode(const CodecPart& part, const std::byte*, std::byte* output, bool) override {
     if (output != part.lanes) std::memcpy(output, part.lanes, part.count * size_of(type_));
     return true;
   }
@@ -70,17 +72,15 @@ class PlainCodec final : public Codec {
 class AverageCodec final : public Codec {
  public:
   AverageCodec(DataType type, unsigned ranks)
-      : Codec({size_of(type), numeric::average_lane_bytes(type), {}, false, false}),
+      : Codec({size_of(type), numeric::average_lane_bytes(type), {}, false, {}, false}),
         type_(type),
         ranks_(ranks) {}
 
-  void encode(const CodecPart& part, std::span<const numeric::Exponent>,
-              std::span<const numeric::Exponent>) override {
+  void encode(const CodecPart& part, const std::byte*, const std::byte*) override {
     numeric::to_average_lanes(type_, ranks_, part.input, part.count, part.lanes);
   }
 
-  bool decode(const CodecPart& part, std::span<const numeric::Exponent>, std::byte* output,
-              bool) override {
+  bool decode(const CodecPart& part, const std::byte*, std::byte* output, bool) override {
     numeric::from_average_lanes(type_, ranks_, part.lanes, part.count, output);
     return true;
   }

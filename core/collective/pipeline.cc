@@ -11,19 +11,15 @@
 
 namespace erar {
 
-using numeric::Exponent;
-
 namespace {
 
 // Results of this size do not stay in the cache until somebody reads them: they are stored past it.
 constexpr std::size_t kLargeResultBytes = 2U << 20;
 constexpr std::size_t kSignatureBytes = sizeof(CallSignature);
 
-constexpr erar_combine kMaxExponents{ERAR_MAX_LANES, 0, 15, ERAR_HIGH_OF_LANES16, 0};
-
 // Integers need no whole blocks, but groups must hold whole elements.
 std::size_t granule_of(const LaneFormat& format) {
-  return format.has_exponents ? numeric::kExponentBlock : 1;
+  return format.has_scales ? numeric::kExponentBlock : 1;
 }
 
 }  // namespace
@@ -43,25 +39,24 @@ Pipeline::Pipeline(RingDevice& device, const Arena& arena, const Staging& stagin
   plan_ = GroupPlan::of(request.count, format.lane_bytes, granule_of(format), target_bytes,
                         device.config().segment_bytes);
   if (plan_.groups == 0) return;
-  if (format.has_exponents) {
-    const std::size_t exponents = numeric::exponent_count(group_count(0)) + 1;
-    exponents_in_opening_ = exponents * sizeof(Exponent) <= opening_room(staging);
+  if (format.has_scales) {
+    records_in_opening_ = codec.record_bytes(group_count(0)) <= opening_room(staging);
   } else if (request.count * format.lane_bytes <= opening_room(staging)) {
     data_in_opening_ = true;
     plan_.groups = 0;
   }
 }
 
-std::uint32_t Pipeline::exponent_operation(std::size_t group) const {
-  if (opening_has_exponents(group)) return first_operation_;
-  const std::uint32_t base = first_operation_ + (exponents_in_opening_ ? 0 : 1);
+std::uint32_t Pipeline::record_operation(std::size_t group) const {
+  if (opening_has_records(group)) return first_operation_;
+  const std::uint32_t base = first_operation_ + (records_in_opening_ ? 0 : 1);
   return base + 2 * static_cast<std::uint32_t>(group);
 }
 
 std::uint32_t Pipeline::data_operation(std::size_t group) const {
   const auto index = static_cast<std::uint32_t>(group);
-  if (!has_exponents()) return first_operation_ + 1 + index;
-  return first_operation_ + (exponents_in_opening_ ? 0 : 1) + 2 * index + 1;
+  if (!has_scales()) return first_operation_ + 1 + index;
+  return first_operation_ + (records_in_opening_ ? 0 : 1) + 2 * index + 1;
 }
 
 std::uint32_t Pipeline::next_operation() const {
@@ -97,25 +92,18 @@ ArenaRange Pipeline::data_range(std::size_t group) const {
   return range;
 }
 
-ArenaRange Pipeline::exponent_range(std::size_t group) const {
-  if (opening_has_exponents(group)) return staging_.opening;
-  ArenaRange range = staging_.areas[group % kPipelineDepth].exponents;
-  range.bytes = (numeric::exponent_count(group_count(group)) + 1) * sizeof(Exponent);
+ArenaRange Pipeline::record_range(std::size_t group) const {
+  if (opening_has_records(group)) return staging_.opening;
+  ArenaRange range = staging_.areas[group % kPipelineDepth].records;
+  range.bytes = codec_.record_bytes(group_count(group));
   range.segments =
       static_cast<std::uint32_t>(segments_for(range.bytes, device_.config().segment_bytes));
   return range;
 }
 
-std::span<Exponent> Pipeline::exponents(std::size_t group) const {
-  std::byte* first = arena_.segment(exponent_range(group).first_segment) +
-                     (opening_has_exponents(group) ? kSignatureBytes : 0);
-  return {reinterpret_cast<Exponent*>(first), numeric::exponent_count(group_count(group))};
-}
-
-// Behind a group's exponents: not 0 when a value of the group is not finite.
-Exponent& Pipeline::flag(std::size_t group) const {
-  const auto before = exponents(group);
-  return *(before.data() + before.size());
+std::byte* Pipeline::records(std::size_t group) const {
+  return arena_.segment(record_range(group).first_segment) +
+         (opening_has_records(group) ? kSignatureBytes : 0);
 }
 
 Result<void> Pipeline::start(std::uint32_t number, const ArenaRange& range,
@@ -136,15 +124,15 @@ Result<void> Pipeline::open_call() {
     whole.input = request_.input;
     whole.lanes = opening + kSignatureBytes;
     const std::size_t bytes = whole.count * codec_.format().lane_bytes;
-    codec_.encode(whole, {}, {});
+    codec_.encode(whole, nullptr, nullptr);
     std::memset(whole.lanes + bytes, 0, opening_room(staging_) - bytes);
     combine = codec_.format().combine;
     combine.word_chunks = 1;
-  } else if (exponents_in_opening_) {
-    const std::size_t bytes = (exponents(0).size() + 1) * sizeof(Exponent);
+  } else if (records_in_opening_) {
+    const std::size_t bytes = codec_.record_bytes(group_count(0));
     std::memset(opening + kSignatureBytes + bytes, 0, opening_room(staging_) - bytes);
-    combine = kMaxExponents;
-    combine.word_chunks = 1;
+    combine = codec_.format().record_combine;
+    combine.word_chunks = combine.loop == ERAR_ADD_WORDS ? 0 : 1;
   } else {
     std::memset(opening + kSignatureBytes, 0, opening_room(staging_));
   }
@@ -163,19 +151,18 @@ void Pipeline::take_opening() {
   CodecPart whole;
   whole.count = request_.count;
   whole.lanes = arena_.segment(staging_.opening.first_segment) + kSignatureBytes;
-  if (!codec_.decode(whole, {}, request_.output, false)) not_finite_ = true;
+  if (!codec_.decode(whole, nullptr, request_.output, false)) not_finite_ = true;
 }
 
-Result<void> Pipeline::start_exponents(std::size_t group) {
+Result<void> Pipeline::start_records(std::size_t group) {
   const CodecPart of = part(group);
-  const auto found = exponents(group);
-  flag(group) = codec_.announce(of, found) ? 0 : 1;
-  // In place, nothing is quantised yet.
-  own_exponents_[group % kPipelineDepth].assign(found.begin(), found.end());
-  if (opening_has_exponents(group)) return open_call();
-  const ArenaRange range = exponent_range(group);
+  std::byte* found = records(group);
+  codec_.announce(of, found);
+  own_records_[group % kPipelineDepth].assign(found, found + codec_.record_bytes(of.count));
+  if (opening_has_records(group)) return open_call();
+  const ArenaRange range = record_range(group);
   clear_padding(arena_, range);
-  return start(exponent_operation(group), range, kMaxExponents, request_.checksum);
+  return start(record_operation(group), range, codec_.format().record_combine, request_.checksum);
 }
 
 void Pipeline::note_group(std::size_t group) {
@@ -187,15 +174,15 @@ void Pipeline::note_group(std::size_t group) {
 void Pipeline::prepare(std::size_t group) {
   bool& skipped = skipped_[group % kPipelineDepth];
   skipped = false;
-  if (has_exponents()) {
-    if (flag(group) != 0) {
+  if (has_scales()) {
+    if (!codec_.all_finite(group_count(group), records(group))) {
       note_group(group);
       skipped = request_.refuse_not_finite;
     }
     if (skipped) return;
-    codec_.encode(part(group), own_exponents_[group % kPipelineDepth], exponents(group));
+    codec_.encode(part(group), own_records_[group % kPipelineDepth].data(), records(group));
   } else {
-    codec_.encode(part(group), {}, {});
+    codec_.encode(part(group), nullptr, nullptr);
   }
   // What pads a caller's buffer to a whole chunk must not be another operation's leavings.
   if (!request_.in_place) clear_padding(arena_, data_range(group));
@@ -214,16 +201,15 @@ Result<void> Pipeline::start_data(std::size_t group) {
 void Pipeline::finish(std::size_t group) {
   const std::size_t bytes = request_.count * codec_.format().element_bytes;
   std::byte* output = request_.output + group_first(group) * codec_.format().element_bytes;
-  const std::span<const Exponent> agreed =
-      has_exponents() ? exponents(group) : std::span<const Exponent>();
+  const std::byte* agreed = has_scales() ? records(group) : nullptr;
   if (!codec_.decode(part(group), agreed, output, bytes >= kLargeResultBytes)) not_finite_ = true;
 }
 
 bool Pipeline::may_prepare() const {
   if (prepared_ == plan_.groups || prepared_ - finished_ >= kPipelineDepth) return false;
-  if (!has_exponents()) return opened_call_;
+  if (!has_scales()) return opened_call_;
   if (announced_ <= prepared_) return false;
-  return opening_has_exponents(prepared_) ? agreed_ : device_.done(exponent_operation(prepared_));
+  return opening_has_records(prepared_) ? agreed_ : device_.done(record_operation(prepared_));
 }
 
 bool Pipeline::may_finish() const {
@@ -232,7 +218,7 @@ bool Pipeline::may_finish() const {
 }
 
 // Takes one stage of one group if any can be taken; later stages first, because they free areas and
-// keep the ring busy. Exponents go one group ahead, so that their way round overlaps with
+// keep the ring busy. Records go one group ahead, so that their way round overlaps with
 // quantising.
 Result<bool> Pipeline::advance() {
   Result<void> step;
@@ -243,11 +229,11 @@ Result<bool> Pipeline::advance() {
     finished_++;
   } else if (started_ < prepared_ && started_ - finished_ < kDataInFlight) {
     step = start_data(started_++);
-  } else if (!opened_call_ && !exponents_in_opening_) {
+  } else if (!opened_call_ && !records_in_opening_) {
     step = open_call();
-  } else if (has_exponents() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
+  } else if (has_scales() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
              announced_ - finished_ < kPipelineDepth) {
-    step = start_exponents(announced_++);
+    step = start_records(announced_++);
   } else if (may_prepare()) {
     prepare(prepared_++);
   } else {
@@ -262,12 +248,12 @@ Result<void> Pipeline::wait() {
   std::size_t count = 0;
   if (!agreed_) operations[count++] = first_operation_;
   if (agreed_ && finished_ < started_) operations[count++] = data_operation(finished_);
-  if (has_exponents() && prepared_ < announced_ && prepared_ - finished_ < kPipelineDepth &&
-      !opening_has_exponents(prepared_))
-    operations[count++] = exponent_operation(prepared_);
+  if (has_scales() && prepared_ < announced_ && prepared_ - finished_ < kPipelineDepth &&
+      !opening_has_records(prepared_))
+    operations[count++] = record_operation(prepared_);
   const std::uint64_t since_ns = monotonic_ns();
   auto woken = device_.wait_any({operations.data(), count});
-  if (has_exponents() && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
+  if (has_scales() && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
   return woken;
 }
 

@@ -1,10 +1,10 @@
-// Pipeline: one allreduce as groups in flight: exponents, quantise or copy in, ring, copy out.
+// Pipeline: one allreduce as groups in flight: scales, quantise or copy in, ring, copy out.
 //
 // The first operation of a call is one segment, the same whatever is called: it carries the ranks'
 // signatures, which tell whether all make the same call, and what a small call needs besides: its
-// lanes, or the first group's exponents. Floats out of place are read from cold memory once: a
-// group is quantised by its own exponents while these are found, and only blocks in which another
-// rank has a larger one are quantised again.
+// lanes, or the first group's records. Floats out of place are read from cold memory once: a
+// group is quantised by the scale that its own values suggest, and only blocks whose agreed scale
+// is another are quantised again.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ class Pipeline {
   Pipeline(RingDevice& device, const Arena& arena, const Staging& staging, Codec& codec,
            const PipelineRequest& request, std::uint32_t first_operation);
 
-  // Bytes of lanes or exponents that a call's first operation has room for.
+  // Bytes of lanes or records that a call's first operation has room for.
   [[nodiscard]] static std::size_t opening_room(const Staging& staging) {
     return staging.opening.bytes - sizeof(CallSignature);
   }
@@ -63,7 +63,7 @@ class Pipeline {
   [[nodiscard]] const std::vector<std::uint32_t>& opened() const { return opened_; }
   // Some rank had an element that is not finite, as every rank knows alike.
   [[nodiscard]] bool not_finite() const { return not_finite_; }
-  // First elements and lengths of the groups that held such, where exponents told.
+  // First elements and lengths of the groups that held such, where records told.
   struct ElementRange {
     std::size_t first = 0;
     std::size_t count = 0;
@@ -71,22 +71,21 @@ class Pipeline {
   [[nodiscard]] const std::vector<ElementRange>& not_finite_groups() const {
     return not_finite_groups_;
   }
-  // Time spent waiting before the first data was on its way, where there are exponents.
+  // Time spent waiting before the first data was on its way, where scales are agreed on.
   [[nodiscard]] std::uint64_t agreement_ns() const { return agreement_ns_; }
 
  private:
-  [[nodiscard]] bool has_exponents() const { return codec_.format().has_exponents; }
+  [[nodiscard]] bool has_scales() const { return codec_.format().has_scales; }
   [[nodiscard]] std::size_t group_first(std::size_t group) const;
   [[nodiscard]] std::size_t group_count(std::size_t group) const;
   [[nodiscard]] CodecPart part(std::size_t group) const;
   [[nodiscard]] ArenaRange data_range(std::size_t group) const;
-  [[nodiscard]] ArenaRange exponent_range(std::size_t group) const;
-  [[nodiscard]] std::span<numeric::Exponent> exponents(std::size_t group) const;
-  [[nodiscard]] numeric::Exponent& flag(std::size_t group) const;
-  [[nodiscard]] std::uint32_t exponent_operation(std::size_t group) const;
+  [[nodiscard]] ArenaRange record_range(std::size_t group) const;
+  [[nodiscard]] std::byte* records(std::size_t group) const;
+  [[nodiscard]] std::uint32_t record_operation(std::size_t group) const;
   [[nodiscard]] std::uint32_t data_operation(std::size_t group) const;
-  [[nodiscard]] bool opening_has_exponents(std::size_t group) const {
-    return group == 0 && exponents_in_opening_;
+  [[nodiscard]] bool opening_has_records(std::size_t group) const {
+    return group == 0 && records_in_opening_;
   }
   [[nodiscard]] bool may_prepare() const;
   [[nodiscard]] bool may_finish() const;
@@ -95,7 +94,7 @@ class Pipeline {
   Result<void> wait();
   Result<void> open_call();
   void take_opening();
-  Result<void> start_exponents(std::size_t group);
+  Result<void> start_records(std::size_t group);
   void prepare(std::size_t group);
   Result<void> start_data(std::size_t group);
   void finish(std::size_t group);
@@ -111,9 +110,9 @@ class Pipeline {
   GroupPlan plan_;
   std::uint32_t first_operation_;
   bool data_in_opening_ = false;
-  bool exponents_in_opening_ = false;
-  // This rank's exponents by which a group is quantised already, by area.
-  std::array<std::vector<numeric::Exponent>, kPipelineDepth> own_exponents_;
+  bool records_in_opening_ = false;
+  // This rank's records, by which a group is quantised already, by area.
+  std::array<std::vector<std::byte>, kPipelineDepth> own_records_;
   // Groups that have passed each stage; every stage takes groups in order.
   std::size_t announced_ = 0;
   std::size_t prepared_ = 0;
@@ -122,7 +121,7 @@ class Pipeline {
   bool opened_call_ = false;
   bool agreed_ = false;
   bool disagreed_ = false;
-  // Groups whose agreed exponents say that some rank has a NaN or infinity there, by area, when
+  // Groups whose agreed records say that some rank has a NaN or infinity there, by area, when
   // these are refused: no data of theirs is sent. All ranks skip the same groups, and every other
   // group runs to its end.
   std::array<bool, kPipelineDepth> skipped_{};

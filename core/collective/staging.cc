@@ -8,7 +8,7 @@ namespace erar {
 std::size_t Staging::segments(std::size_t group_bytes, std::size_t segment_bytes) {
   const std::size_t data_bytes = GroupPlan::max_group_bytes(group_bytes, segment_bytes);
   return kPipelineDepth * (segments_for(data_bytes, segment_bytes) +
-                           segments_for(exponent_bytes(data_bytes), segment_bytes)) +
+                           segments_for(record_bytes(data_bytes), segment_bytes)) +
          1 + segments_for(exchange_bytes(), segment_bytes);
 }
 
@@ -23,7 +23,7 @@ Result<Staging> Staging::reserve(Arena& arena, std::size_t group_bytes, std::siz
   };
   for (Area& area : staging.areas) {
     if (auto taken = take(data_bytes, area.data); !taken) return taken.error();
-    if (auto taken = take(exponent_bytes(data_bytes), area.exponents); !taken) return taken.error();
+    if (auto taken = take(record_bytes(data_bytes), area.records); !taken) return taken.error();
   }
   if (auto taken = take(std::min(kOpeningBytes, segment_bytes), staging.opening); !taken)
     return taken.error();

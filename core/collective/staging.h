@@ -21,16 +21,16 @@ inline constexpr std::size_t kOpeningBytes = 64 + 1024;
 struct Staging {
   struct Area {
     ArenaRange data;
-    ArenaRange exponents;
+    ArenaRange records;
   };
   std::array<Area, kPipelineDepth> areas;
   ArenaRange opening;
   ArenaRange exchange;  // call records of all ranks, and other small things after the data
 
-  // Exponents of a group, of lanes of 16 bits at least, and its flag.
-  static constexpr std::size_t exponent_bytes(std::size_t group_bytes) {
-    return (numeric::exponent_count(group_bytes / sizeof(std::uint16_t)) + 1) *
-           sizeof(numeric::Exponent);
+  // Records of a group: those of float32 are the largest (64 bytes for 4 KiB of lanes).
+  static constexpr std::size_t record_bytes(std::size_t group_bytes) {
+    return (numeric::exponent_count(group_bytes / sizeof(float)) + 1) *
+           sizeof(numeric::MagnitudeSum);
   }
   static constexpr std::size_t exchange_bytes() { return std::size_t{64} * ERAR_MAX_RANKS; }
 

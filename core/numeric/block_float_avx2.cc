@@ -17,6 +17,10 @@ struct Avx2 {
   static Ints splat(std::uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
   static Floats splat(float value) { return _mm256_set1_ps(value); }
   static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+  // Minus one in every odd lane whose even neighbour is less than the limit.
+  static Ints add_borrow(Ints lanes, Ints limits, Ints values) {
+    return _mm256_add_epi32(lanes, _mm256_slli_epi64(_mm256_cmpgt_epi32(limits, values), 32));
+  }
   static Ints bit_and(Ints a, Ints b) { return _mm256_and_si256(a, b); }
   static Ints max(Ints a, Ints b) { return _mm256_max_epi32(a, b); }
   static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }

@@ -25,6 +25,12 @@ struct Avx512 {
   static Ints splat(std::uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
   static Floats splat(float value) { return _mm512_set1_ps(value); }
   static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  // Minus one in every odd lane whose even neighbour is less than the limit.
+  static Ints add_borrow(Ints lanes, Ints limits, Ints values) {
+    const unsigned borrowing = _mm512_cmpgt_epi32_mask(limits, values);
+    const auto odd = static_cast<__mmask16>((borrowing & 0x5555U) << 1);
+    return _mm512_mask_sub_epi32(lanes, odd, lanes, splat(1U));
+  }
   static Ints bit_and(Ints a, Ints b) { return _mm512_and_si512(a, b); }
   static Ints max(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
   static Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }

@@ -18,7 +18,7 @@ struct BlockFloatKernel {
   // The largest IEEE bit pattern without its sign: ordered as the magnitudes are, with infinity and
   // then NaN above all numbers.
   std::uint32_t (*max_magnitude)(const float* values, std::size_t count);
-  // lanes[i] = round(values[i] * scale) + bias
+  // lanes[i] = round(values[i] * scale) + bias, a negative even one borrowing from the next
   void (*quantise)(const float* values, std::size_t count, float scale, std::uint32_t bias,
                    std::uint32_t* lanes);
   // values[i] = float(int32(lanes[i] - bias)) * scale
@@ -121,8 +121,10 @@ void quantise_block(const float* values, std::size_t count, float scale, std::ui
                     std::uint32_t* lanes) {
   const auto scales = Vector::splat(scale);
   const auto biases = Vector::splat(bias);
+  const auto minus_biases = Vector::splat(0U - bias);
   transform_words<Vector>(values, count, lanes, [=](auto bits) {
-    return Vector::add(Vector::round(Vector::multiply(Vector::as_floats(bits), scales)), biases);
+    const auto rounded = Vector::round(Vector::multiply(Vector::as_floats(bits), scales));
+    return Vector::add_borrow(Vector::add(rounded, biases), minus_biases, rounded);
   });
 }
 

@@ -17,6 +17,10 @@ struct Sse2 {
   static Ints splat(std::uint32_t value) { return _mm_set1_epi32(static_cast<int>(value)); }
   static Floats splat(float value) { return _mm_set1_ps(value); }
   static Ints add(Ints a, Ints b) { return _mm_add_epi32(a, b); }
+  // Minus one in every odd lane whose even neighbour is less than the limit.
+  static Ints add_borrow(Ints lanes, Ints limits, Ints values) {
+    return _mm_add_epi32(lanes, _mm_slli_epi64(_mm_cmpgt_epi32(limits, values), 32));
+  }
   static Ints bit_and(Ints a, Ints b) { return _mm_and_si128(a, b); }
   // _mm_max_epi32 came with SSE4.1.
   static Ints max(Ints a, Ints b) {

@@ -32,6 +32,18 @@ std::vector<Exponent> agreed_exponents(const Inputs& inputs) {
   return agreed;
 }
 
+std::vector<numeric::MagnitudeSum> summed_maxima(const Inputs& inputs) {
+  std::vector<numeric::MagnitudeSum> sums(numeric::exponent_count(inputs[0].size()));
+  std::vector<numeric::MagnitudeSum> own(sums.size());
+  for (const std::vector<float>& input : inputs) {
+    numeric::block_maxima(input, own);
+    for (std::size_t i = 0; i < own.size(); i++)
+      for (std::size_t word = 0; word < sums[i].words.size(); word++)
+        sums[i].words[word] += own[i].words[word];
+  }
+  return sums;
+}
+
 }  // namespace
 
 Truth::Truth(const Inputs& inputs)
@@ -39,8 +51,9 @@ Truth::Truth(const Inputs& inputs)
       sums_(inputs[0].size()),
       block_largest_(numeric::exponent_count(inputs[0].size())),
       clamped_(inputs[0].size()) {
+  for (const numeric::MagnitudeSum& sum : summed_maxima(inputs))
+    block_step_.push_back(numeric::block_float_step(numeric::scale_of(sum, ranks_)));
   for (const Exponent exponent : agreed_exponents(inputs)) {
-    block_step_.push_back(numeric::block_float_step(exponent, ranks_));
     block_compact_step_.push_back(numeric::compact_step(exponent, ranks_));
   }
   const double clamped_above = std::ldexp(1.0, 15 - numeric::guard_bits(ranks_)) - 0.5;  // steps

@@ -42,14 +42,19 @@ struct Buffers {
     std::mt19937 random(1);
     std::normal_distribution<float> gradient(0.0F, 1e-3F);
     for (float& value : values) value = gradient(random);
-    exponents.resize(exponent_count(values.size()));
-    block_exponents(values, exponents);
-    quantise(values, exponents, kRanks, lanes.data());
+    maxima.resize(exponent_count(values.size()));
+    block_maxima(values, maxima);
+    for (MagnitudeSum sum : maxima) {
+      for (std::uint64_t& word : sum.words) word *= kRanks;
+      scales.push_back(scale_of(sum, kRanks));
+    }
+    quantise(values, scales, kRanks, lanes.data());
   }
 
   std::vector<float, PageAllocator<float>> values;
   std::vector<std::uint32_t, PageAllocator<std::uint32_t>> lanes;
-  std::vector<Exponent> exponents;
+  std::vector<MagnitudeSum> maxima;
+  std::vector<BlockScale> scales;
 };
 
 void finish(benchmark::State& state) {
@@ -66,10 +71,10 @@ void run_memcpy(benchmark::State& state) {
   finish(state);
 }
 
-void run_exponents(benchmark::State& state) {
+void run_maxima(benchmark::State& state) {
   Buffers buffers(static_cast<std::size_t>(state.range(0)));
   for ([[maybe_unused]] auto _ : state) {
-    block_exponents(buffers.values, buffers.exponents);
+    block_maxima(buffers.values, buffers.maxima);
     benchmark::ClobberMemory();
   }
   finish(state);
@@ -78,7 +83,7 @@ void run_exponents(benchmark::State& state) {
 void run_quantise(benchmark::State& state) {
   Buffers buffers(static_cast<std::size_t>(state.range(0)));
   for ([[maybe_unused]] auto _ : state) {
-    quantise(buffers.values, buffers.exponents, kRanks, buffers.lanes.data());
+    quantise(buffers.values, buffers.scales, kRanks, buffers.lanes.data());
     benchmark::ClobberMemory();
   }
   finish(state);
@@ -87,7 +92,7 @@ void run_quantise(benchmark::State& state) {
 void run_dequantise(benchmark::State& state) {
   Buffers buffers(static_cast<std::size_t>(state.range(0)));
   for ([[maybe_unused]] auto _ : state) {
-    dequantise(buffers.lanes.data(), buffers.exponents, kRanks, buffers.values);
+    dequantise(buffers.lanes.data(), buffers.scales, kRanks, buffers.values);
     benchmark::ClobberMemory();
   }
   finish(state);
@@ -99,9 +104,9 @@ void run_round_trip_in_place(benchmark::State& state) {
   Buffers buffers(static_cast<std::size_t>(state.range(0)));
   auto* lanes = reinterpret_cast<std::uint32_t*>(buffers.values.data());
   for ([[maybe_unused]] auto _ : state) {
-    quantise(buffers.values, buffers.exponents, 1, lanes);
+    quantise(buffers.values, buffers.scales, 1, lanes);
     benchmark::ClobberMemory();
-    dequantise(lanes, buffers.exponents, 1, buffers.values);
+    dequantise(lanes, buffers.scales, 1, buffers.values);
     benchmark::ClobberMemory();
   }
   finish(state);
@@ -114,11 +119,11 @@ template <Destination kDestination>
 void run_dequantise_groups(benchmark::State& state) {
   constexpr std::size_t kGroup = (1U << 20) / sizeof(float);
   Buffers buffers(static_cast<std::size_t>(state.range(0)));
-  const std::span<const Exponent> exponents(buffers.exponents);
+  const std::span<const BlockScale> scales(buffers.scales);
   const std::size_t group = std::min(kGroup, buffers.values.size());
   for ([[maybe_unused]] auto _ : state) {
     for (std::size_t first = 0; first < buffers.values.size(); first += group) {
-      dequantise(buffers.lanes.data(), exponents.first(exponent_count(group)), kRanks,
+      dequantise(buffers.lanes.data(), scales.first(exponent_count(group)), kRanks,
                  std::span(buffers.values).subspan(first, group), kDestination);
     }
     benchmark::ClobberMemory();
@@ -148,7 +153,7 @@ int main(int argc, char** argv) {
   using namespace erar::numeric;
   register_function("memcpy", "", run_memcpy);
   for (const char* set : {"avx512", "avx2", "sse2"}) {
-    register_function("block_exponents", set, run_exponents);
+    register_function("block_maxima", set, run_maxima);
     register_function("quantise", set, run_quantise);
     register_function("dequantise", set, run_dequantise);
     register_function("groups_to_cache", set, run_dequantise_groups<Destination::kCache>);

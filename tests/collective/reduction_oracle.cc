@@ -189,17 +189,23 @@ std::string wrong_extremes(const Reduction& reduction, const std::vector<Bytes>&
   return {};
 }
 
-// One quantisation step of the block of the element, from the largest magnitude in it.
-long double step_of(const Reduction& reduction, long double largest, unsigned ranks) {
-  if (largest == 0) return 0;
+// One quantisation step of a block, from its ranks' largest magnitudes.
+long double step_of(const Reduction& reduction, const std::vector<long double>& largest) {
+  const auto ranks = static_cast<unsigned>(largest.size());
+  const long double most = *std::max_element(largest.begin(), largest.end());
+  if (most == 0) return 0;
   if (reduction.type == DataType::kFloat64) {
-    const int exponent = std::max(std::ilogb(largest) + 1023, 1);
+    const int exponent = std::max(std::ilogb(most) + 1023, 1);
     return numeric::block_double_step(static_cast<numeric::Exponent>(exponent), ranks);
   }
-  const int exponent = std::max(std::ilogb(largest) + 127, 1);
-  return reduction.compressed
-             ? numeric::compact_step(static_cast<numeric::Exponent>(exponent), ranks)
-             : numeric::block_float_step(static_cast<numeric::Exponent>(exponent), ranks);
+  if (reduction.compressed) {
+    const int exponent = std::max(std::ilogb(most) + 127, 1);
+    return numeric::compact_step(static_cast<numeric::Exponent>(exponent), ranks);
+  }
+  // Of what a sum can be, a part in 2^30.
+  long double total = 0;
+  for (const long double magnitude : largest) total += magnitude;
+  return total * 0x1p-30L * (1 + 0x1p-24L);
 }
 
 long double scaled(const Reduction& reduction, long double value) {
@@ -217,11 +223,14 @@ std::string wrong_sums(const Reduction& reduction, const std::vector<Bytes>& inp
   const std::size_t count = result.size() / size_of(type);
   for (std::size_t first = 0; first < count; first += numeric::kExponentBlock) {
     const std::size_t end = std::min(count, first + numeric::kExponentBlock);
-    long double largest = 0;
-    for (const Bytes& input : inputs)
+    std::vector<long double> largest;
+    for (const Bytes& input : inputs) {
+      largest.push_back(0);
       for (std::size_t i = first; i < end; i++)
-        largest = std::max(largest, std::fabs(scaled(reduction, float_at(type, input, i))));
-    const long double step = step_of(reduction, largest, ranks);
+        largest.back() =
+            std::max(largest.back(), std::fabs(scaled(reduction, float_at(type, input, i))));
+    }
+    const long double step = step_of(reduction, largest);
     // Half a step per rank; a whole one where 16-bit lanes are clamped.
     const long double quantised = (reduction.compressed ? 1.0L : 0.5L) * ranks * step;
     for (std::size_t i = first; i < end; i++) {

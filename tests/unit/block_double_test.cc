@@ -417,14 +417,15 @@ TEST(BlockDoubleStep, IsThatOfTheScale) {
 }
 
 TEST(BlockFloatStep, IsTheDistanceOfNeighbouringLanes) {
+  EXPECT_EQ(block_float_step(kAllZero), 0.0);
   for (unsigned ranks = 1; ranks <= 64; ++ranks) {
-    EXPECT_EQ(block_float_step(0, ranks), 0.0);
-    const std::uint32_t bias = ranks << (31 - guard_bits_of(ranks));
-    const std::array<std::uint32_t, 1> steps_above_zero = {bias + (1U << 12)};
-    for (Exponent exponent = 1; exponent <= 254; ++exponent) {
+    const std::array<std::uint32_t, 1> steps_above_zero = {ranks * (0x80000000U / ranks) +
+                                                           (1U << 12)};
+    for (int power = -104; power <= 160; ++power) {
+      const auto scale = static_cast<BlockScale>(power);
       std::array<float, 1> value{};
-      dequantise(steps_above_zero.data(), std::span(&exponent, 1), ranks, value);
-      ASSERT_EQ(std::ldexp(block_float_step(exponent, ranks), 12), value[0]) << exponent;
+      dequantise(steps_above_zero.data(), std::span(&scale, 1), ranks, value);
+      ASSERT_EQ(std::ldexp(block_float_step(scale), 12), value[0]) << power;
     }
   }
 }

@@ -132,27 +132,17 @@ TEST(Comparison, ErarKeepsItsBoundsAndItsBitsOnEveryInput) {
   }
 }
 
-TEST(Comparison, ErarIsNoWorseThanAFloatRingWhereManyValuesAreLarge) {
-  for (const Gradients input : {Gradients::kNormal, Gradients::kOutlier, Gradients::kLayers}) {
+TEST(Comparison, ErarsLargestErrorIsNoLargerThanAFloatRings) {
+  for (const Gradients input : {Gradients::kNormal, Gradients::kLognormal, Gradients::kSparse,
+                                Gradients::kOutlier, Gradients::kLayers}) {
     for (const unsigned ranks : {2U, 4U, 8U, 16U, 64U}) {
+      // Of two sparse vectors few sums have two addends, and those may all be exact in floats.
+      if (input == Gradients::kSparse && ranks == 2) continue;
       for (std::uint64_t seed = 1; seed <= 3; seed++) {
         const auto lost = losses(compared(input, ranks, seed));
         EXPECT_TRUE(lost.empty()) << "seed " << seed << ": " << text_of(lost);
       }
     }
-  }
-}
-
-// Where few values are near the largest of their block, all 64 ranks' steps add up at every
-// element, and a float32 ring's roundings do not. docs/numerics.md says so; change it with this.
-TEST(Comparison, ErarIsWorseThanAFloatRingWhereFewValuesAreLarge) {
-  for (std::uint64_t seed = 1; seed <= 4; seed++) {
-    const auto rows = compared(Gradients::kLognormal, 64, seed);
-    const double ratio = row_of(rows, Method::kErar).errors.largest /
-                         row_of(rows, Method::kFloatRing).errors.largest;
-    EXPECT_GT(ratio, 1) << "seed " << seed;
-    EXPECT_LT(ratio, 8) << "seed " << seed;
-    EXPECT_EQ(losses(rows).size(), 1U);
   }
 }
 
