@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include "tests/unit/float_patterns.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -34,7 +36,6 @@ using Lanes = std::vector<std::uint32_t>;
 using Maxima = std::vector<MagnitudeSum>;
 using Scales = std::vector<BlockScale>;
 using Exponents = std::vector<Exponent>;
-using Random = std::mt19937_64;
 
 std::int64_t bias_of(unsigned ranks) { return (std::int64_t{1} << 31) / ranks; }
 
@@ -64,57 +65,6 @@ float oracle_value(std::int64_t sum, BlockScale scale, unsigned ranks) {
   const std::int64_t signed_sum = sum - static_cast<std::int64_t>(ranks) * bias_of(ranks);
   if (signed_sum == 0 || scale == kAllZero) return 0.0F;
   return static_cast<float>(std::ldexp(static_cast<long double>(signed_sum), -scale));
-}
-
-// Values of one kind; each kind is a case that once was, or could be, handled wrongly.
-struct Pattern {
-  const char* name;
-  std::function<float(Random&)> draw;
-};
-
-float from_bits(std::uint64_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-}
-
-// Any finite value, all exponents equally likely.
-float any_finite(Random& random) {
-  const std::uint64_t bits = random();
-  return from_bits((bits & 0x807fffff) | ((bits >> 32) % 255) << 23);
-}
-
-float random_sign(float magnitude, Random& random) {
-  return (random() & 1) != 0 ? -magnitude : magnitude;
-}
-
-// Magnitudes around 2^power.
-Pattern around(const char* name, int power) {
-  return {name, [power](Random& random) {
-            std::uniform_real_distribution<double> mantissa(-2, 2);
-            return static_cast<float>(std::ldexp(mantissa(random), power));
-          }};
-}
-
-std::vector<Pattern> patterns() {
-  return {
-      {"gradients",
-       [](Random& random) { return std::normal_distribution<float>(0.0F, 1e-3F)(random); }},
-      {"zeros", [](Random& random) { return random_sign(0.0F, random); }},
-      {"any finite", any_finite},
-      {"denormals", [](Random& random) { return from_bits(random() & 0x807fffff); }},
-      {"few denormal bits", [](Random& random) { return from_bits(random() & 0x80000007); }},
-      {"FLT_MAX", [](Random&) { return FLT_MAX; }},
-      {"+-FLT_MAX", [](Random& random) { return random_sign(FLT_MAX, random); }},
-      {"1e-38", [](Random& random) { return random_sign(1e-38F, random); }},
-      {"3e38", [](Random& random) { return random_sign(3e38F, random); }},
-      {"sparse", [](Random& random) { return random() % 8 == 0 ? any_finite(random) : 0.0F; }},
-      // On both sides of where the exact path begins and ends: exponents 26 to 32.
-      around("2^-102", -102),
-      around("2^-99", -99),
-      around("2^-96", -96),
-      around("2^-95", -95),
-      around("2^-94", -94),
-      around("2^-126", -126),
-  };
 }
 
 Values draw(const Pattern& pattern, std::size_t count, Random& random) {
