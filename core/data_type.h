@@ -8,7 +8,7 @@
 
 namespace erar {
 
-// In the order of NCCL's ncclDataType_t, which users know.
+// Names as NCCL's; the numbers are our own.
 enum class DataType : std::uint8_t {
   kInt8,
   kUint8,

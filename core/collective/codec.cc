@@ -36,6 +36,13 @@ void Codec::note_offender(DataType type, const CodecPart& part) {
 }
 
 Result<void> check_reduction(const Reduction& reduction) {
+  // Numbers that a cast has made of something else, such as another library's types.
+  if (static_cast<std::size_t>(reduction.type) >= kDataTypes.size())
+    return refusal("allreduce: there is no type of number " +
+                   std::to_string(static_cast<unsigned>(reduction.type)));
+  if (static_cast<std::size_t>(reduction.op) >= kReduceOps.size())
+    return refusal("allreduce: there is no operation of number " +
+                   std::to_string(static_cast<unsigned>(reduction.op)));
   const bool extreme = reduction.op == ReduceOp::kMin || reduction.op == ReduceOp::kMax;
   const bool floats = is_float(reduction.type);
   if (reduction.pre_scale != 1 && reduction.op != ReduceOp::kSum)
@@ -50,10 +57,10 @@ Result<void> check_reduction(const Reduction& reduction) {
   return {};
 }
 
-std::unique_ptr<Codec> make_codec(const Reduction& reduction, unsigned ranks, float* residual) {
+std::unique_ptr<Codec> make_codec(const Reduction& reduction, unsigned ranks, Feedback* feedback) {
   if (!is_float(reduction.type)) return make_integer_codec(reduction, ranks);
   const bool extreme = reduction.op == ReduceOp::kMin || reduction.op == ReduceOp::kMax;
-  return extreme ? make_extreme_codec(reduction) : make_sum_codec(reduction, ranks, residual);
+  return extreme ? make_extreme_codec(reduction) : make_sum_codec(reduction, ranks, feedback);
 }
 
 }  // namespace erar

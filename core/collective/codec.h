@@ -86,9 +86,14 @@ class Codec {
 // Errors: a pre-scale factor that the type or the operation cannot have, compression likewise.
 Result<void> check_reduction(const Reduction& reduction);
 
-// For a reduction without such errors. residual: for compressed ones, what the last call on the
-// same buffer could not send, one value for each element, changed to what this call cannot; else
-// null.
-std::unique_ptr<Codec> make_codec(const Reduction& reduction, unsigned ranks, float* residual);
+// Error feedback of a compressed call: what the last call on the same buffer could not send, and
+// what this one cannot, one value for each element. before is empty where there was no such call.
+struct Feedback {
+  std::span<const float> before;
+  std::vector<float> after;  // of the elements encoded so far
+};
+
+// For a reduction without such errors. feedback: null unless it is compressed.
+std::unique_ptr<Codec> make_codec(const Reduction& reduction, unsigned ranks, Feedback* feedback);
 
 }  // namespace erar

@@ -103,7 +103,7 @@ class BlockCodec final : public Codec {
   using Scale = typename Lanes::Scale;
 
  public:
-  BlockCodec(const Reduction& reduction, unsigned ranks, float* residual)
+  BlockCodec(const Reduction& reduction, unsigned ranks, Feedback* feedback)
       : Codec({size_of(reduction.type),
                sizeof(Lane),
                {ERAR_ADD_WORDS, 0, 0, 0, 0},
@@ -112,9 +112,9 @@ class BlockCodec final : public Codec {
                false}),
         reduction_(reduction),
         ranks_(ranks),
-        residual_(residual),
+        feedback_(feedback),
         as_it_is_(size_of(reduction.type) == sizeof(Real) && reduction.pre_scale == 1 &&
-                  residual == nullptr) {}
+                  feedback == nullptr) {}
 
   [[nodiscard]] std::size_t record_bytes(std::size_t count) const override {
     return (numeric::exponent_count(count) + 1) * sizeof(Record);
@@ -149,7 +149,7 @@ class BlockCodec final : public Codec {
       const Record guessed = Lanes::guess(record_at(own, block.index), ranks_);
       if (!quantised || Lanes::scale_of(guessed, ranks_) != scale)
         quantise(stage(block), scale, block);
-      if (residual_ != nullptr) keep_residual(block, scale);
+      if (feedback_ != nullptr) keep_rest(block, scale);
     });
   }
 
@@ -209,8 +209,8 @@ class BlockCodec final : public Codec {
     const std::span<Real> values{scratch_.data(), block.count};
     convert(block.input, values);
     if (reduction_.pre_scale != 1) numeric::scale(values, reduction_.pre_scale, values.data());
-    if (residual_ != nullptr) {
-      const float* rest = residual_ + block.first;
+    if (feedback_ != nullptr && !feedback_->before.empty()) {
+      const float* rest = feedback_->before.data() + block.first;
       for (std::size_t i = 0; i < block.count; i++) values[i] += static_cast<Real>(rest[i]);
     }
     if (known_bad) numeric::zero_not_finite(values, values.data());
@@ -256,8 +256,8 @@ class BlockCodec final : public Codec {
   static void set_flag(numeric::MagnitudeSum& record) { record.words[0] = 1; }
   static void set_flag(Exponent& record) { record = 1; }
 
-  // A product with the pre-scale factor, or the sum with the residual, may be infinite where the
-  // element is not: the elements are marked as they go into the lanes.
+  // A product with the pre-scale factor, or the sum with what the last call left, may be infinite
+  // where the element is not: the elements are marked as they go into the lanes.
   void remember_not_finite(const Block& block) {
     std::vector<std::uint8_t> marks(block.count);
     const auto values = stage(block);
@@ -269,27 +269,26 @@ class BlockCodec final : public Codec {
     part.count = block.count;
     part.input = reinterpret_cast<const std::byte*>(values.data());
     note_offender(kType, part);
-    if (residual_ != nullptr)
-      for (std::size_t i = 0; i < block.count; i++)
-        if (marks[i] != 0) residual_[block.first + i] = 0;
     not_finite_.emplace(block.first, std::move(marks));
   }
 
   // Error feedback: what the lanes do not say of the values goes with the next call.
-  void keep_residual(const Block& block, [[maybe_unused]] Scale scale) {
+  void keep_rest(const Block& block, [[maybe_unused]] Scale scale) {
     if constexpr (std::is_same_v<Lanes, CompactLanes>) {
       std::array<float, kExponentBlock> sent;
       numeric::dequantise_compact(reinterpret_cast<const Lane*>(block.lanes), {&scale, 1}, 1,
                                   ranks_, {sent.data(), block.count});
       const auto values = stage(block);
-      float* rest = residual_ + block.first;
+      std::vector<float>& after = feedback_->after;
+      after.resize(block.first + block.count);
+      float* rest = after.data() + block.first;
       for (std::size_t i = 0; i < block.count; i++) rest[i] = values[i] - sent[i];
     }
   }
 
   Reduction reduction_;
   unsigned ranks_;
-  float* residual_;
+  Feedback* feedback_;
   bool as_it_is_;  // elements are quantised where they lie
   std::array<Real, kExponentBlock> scratch_{};
   // By first element: the marks of blocks that hold something that is not finite.
@@ -338,11 +337,12 @@ class ExtremeCodec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_sum_codec(const Reduction& reduction, unsigned ranks, float* residual) {
+std::unique_ptr<Codec> make_sum_codec(const Reduction& reduction, unsigned ranks,
+                                      Feedback* feedback) {
   if (reduction.type == DataType::kFloat64)
     return std::make_unique<BlockCodec<DoubleLanes>>(reduction, ranks, nullptr);
   if (reduction.compressed)
-    return std::make_unique<BlockCodec<CompactLanes>>(reduction, ranks, residual);
+    return std::make_unique<BlockCodec<CompactLanes>>(reduction, ranks, feedback);
   return std::make_unique<BlockCodec<FloatLanes>>(reduction, ranks, nullptr);
 }
 

@@ -6,7 +6,8 @@
 namespace erar {
 
 // The reduction is one that make_codec() has accepted, of floats.
-std::unique_ptr<Codec> make_sum_codec(const Reduction& reduction, unsigned ranks, float* residual);
+std::unique_ptr<Codec> make_sum_codec(const Reduction& reduction, unsigned ranks,
+                                      Feedback* feedback);
 std::unique_ptr<Codec> make_extreme_codec(const Reduction& reduction);
 
 }  // namespace erar

@@ -253,7 +253,7 @@ Result<void> Pipeline::wait() {
     operations[count++] = record_operation(prepared_);
   const std::uint64_t since_ns = monotonic_ns();
   auto woken = device_.wait_any({operations.data(), count});
-  if (has_scales() && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
+  if (has_scales() && plan_.groups > 0 && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
   return woken;
 }
 

@@ -81,8 +81,9 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
   const auto possible = check_call(count, reduction);
   // A call that is refused meets the others' all the same, or they would wait for it.
   const Reduction run = possible ? reduction : Reduction{DataType::kInt32};
-  const auto codec = make_codec(run, device_.config().ranks,
-                                run.compressed ? residual_of(input, count, reduction) : nullptr);
+  Feedback feedback;
+  if (run.compressed) feedback.before = residual_of(input, count, run);
+  const auto codec = make_codec(run, device_.config().ranks, run.compressed ? &feedback : nullptr);
   CallRecord record = CallRecord::of(count, reduction, options_.group_bytes,
                                      device_.config().segment_bytes, options_.checksum);
   PipelineRequest request;
@@ -107,8 +108,9 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
   if (*end == PipelineEnd::kDisagreed) return explain(record, pipeline.opened());
   next_operation_ = pipeline.next_operation();
   if (!possible) return possible;
-  if (!pipeline.not_finite()) return {};
-  if (request.refuse_not_finite) return name_offender(reduction, codec->offender());
+  if (pipeline.not_finite() && request.refuse_not_finite)
+    return name_offender(reduction, codec->offender());
+  if (run.compressed && count != 0) keep_residual(input, run.type, std::move(feedback.after));
   for (const Pipeline::ElementRange& group : pipeline.not_finite_groups()) {
     auto spread = spread_nan(*codec, group, reduction, output);
     if (!spread) return spread;
@@ -117,14 +119,22 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
 }
 
 // Another buffer, count or type starts without a residual.
-float* RingAllreduce::residual_of(const void* buffer, std::size_t count,
-                                  const Reduction& reduction) {
-  Residual& residual = residuals_[buffer];
-  if (residual.type != reduction.type || residual.values.size() != count) {
-    residual.type = reduction.type;
-    residual.values.assign(count, 0.0F);
-  }
-  return residual.values.data();
+std::span<const float> RingAllreduce::residual_of(const void* buffer, std::size_t count,
+                                                  const Reduction& reduction) const {
+  const auto found = residuals_.find(buffer);
+  if (found == residuals_.end() || found->second.type != reduction.type ||
+      found->second.values.size() != count)
+    return {};
+  return found->second.values;
+}
+
+// Only of calls that have succeeded: what was refused was not sent, and leaves what is to be sent.
+void RingAllreduce::keep_residual(const void* buffer, DataType type, std::vector<float> values) {
+  residuals_[buffer] = {type, ++residual_clock_, std::move(values)};
+  if (residuals_.size() <= kMostResiduals) return;
+  residuals_.erase(
+      std::min_element(residuals_.begin(), residuals_.end(),
+                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
 }
 
 ArenaRange RingAllreduce::exchange_range(std::size_t bytes) const {

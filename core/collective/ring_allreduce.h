@@ -42,7 +42,9 @@ class RingAllreduce {
   RingAllreduce(RingDevice& device, const RingAllreduceOptions& options);
   Result<void> reduce(const std::byte* input, std::byte* output, std::size_t count,
                       const Reduction& reduction);
-  float* residual_of(const void* buffer, std::size_t count, const Reduction& reduction);
+  [[nodiscard]] std::span<const float> residual_of(const void* buffer, std::size_t count,
+                                                   const Reduction& reduction) const;
+  void keep_residual(const void* buffer, DataType type, std::vector<float> values);
   Result<void> explain(const CallRecord& own, const std::vector<std::uint32_t>& opened);
   Result<void> name_offender(const Reduction& reduction,
                              const std::optional<numeric::Offender>& own);
@@ -59,11 +61,14 @@ class RingAllreduce {
   std::optional<Error> broken_;
   std::uint64_t agreement_ns_ = 0;
 
-  // What compressed calls could not send, by buffer.
+  // What compressed calls could not send, by buffer: of so many buffers that were used last.
+  static constexpr std::size_t kMostResiduals = 256;
   struct Residual {
     DataType type = DataType::kFloat32;
+    std::uint64_t used = 0;  // when, in calls
     std::vector<float> values;
   };
+  std::uint64_t residual_clock_ = 0;
   std::map<const void*, Residual> residuals_;
 };
 

@@ -74,7 +74,7 @@ std::string table_header(const Conditions& conditions) {
   text +=
       "# time: last rank done, median (p50) and range; algbw = size / p50, busbw = algbw * "
       "2(n-1)/n; GB = 1e9 bytes\n"
-      "# agree: of that, until the ranks knew their common scales, slowest rank, median\n"
+      "# agree: how long the slowest rank waited for common scales (and for late ranks), median\n"
       "# cpu: seconds of all ranks and softirq threads per GB of size; K, M, G: 1024-based\n#\n";
   std::string names = fmt::format(kColumns, "size", "count", "type", "redop", "backend", "time p50",
                                   "min", "max", "algbw", "busbw", "agree", "#wrong", "cpu");

@@ -117,8 +117,9 @@ void add_numerics_command(CLI::App& app, int& exit_status) {
     if (!((*arguments).*row.text).empty()) option->capture_default_str();
   }
   command->footer(
-      "Needs neither root nor a kernel feature. Exit status 1 when eRAR's largest error is above\n"
-      "the float32 ring's or its bound, or when ranks' bits differ; the last lines say where.");
+      "Needs neither root nor a kernel feature. Exit status 1 when an error of eRAR's is beyond\n"
+      "its bound or ranks' bits differ; the last lines say where, and where a float32 ring is "
+      "better.");
   command->callback([arguments, &exit_status] { exit_status = run_numerics(*arguments); });
 }
 

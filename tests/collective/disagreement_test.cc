@@ -21,6 +21,12 @@ Reduction sum_of(DataType type) {
   return reduction;
 }
 
+Reduction compressed_floats() {
+  Reduction reduction = sum_of(DataType::kFloat32);
+  reduction.compressed = true;
+  return reduction;
+}
+
 // All ranks but `odd` make the first call, `odd` the second. Returns the ranks' messages.
 std::vector<std::string> call_differently(MemoryGroup& group, unsigned odd, const Call& common,
                                           const Call& other) {
@@ -28,7 +34,7 @@ std::vector<std::string> call_differently(MemoryGroup& group, unsigned odd, cons
   group.run([&](unsigned rank, RingAllreduce& ring) {
     const Call& call = rank == odd ? other : common;
     // A count that no memory holds is refused before anything is touched.
-    const std::size_t bytes = call.count > (1U << 24) ? 64 : call.count * 8;
+    const std::size_t bytes = call.count > (1U << 24) ? 1U << 20 : call.count * 8;
     std::vector<std::byte> input(bytes), output(bytes);
     const auto done = ring.allreduce(input.data(), output.data(), call.count, call.reduction);
     messages[rank] = done ? "no error" : done.error().message();
@@ -103,6 +109,13 @@ std::vector<Difference> differences() {
        changed(ints, [](Call& c) { c.count = std::numeric_limits<std::size_t>::max(); }),
        "allreduce: ranks disagree on count: 5000 on ranks 0, 1, 3; 18446744073709551615 on rank "
        "2"},
+      {"compressed_count_beyond_memory",
+       changed(floats, [](Call& c) { c.reduction.compressed = true; }),
+       {std::size_t{1} << 45, compressed_floats()},
+       "allreduce: ranks disagree on count: 5000 on ranks 0, 1, 3; 35184372088832 on rank 2"},
+      {"no_type", floats,
+       changed(floats, [](Call& c) { c.reduction.type = static_cast<DataType>(77); }),
+       "allreduce: ranks disagree on type: float32 on ranks 0, 1, 3; number 77 on rank 2"},
   };
 }
 
@@ -174,6 +187,9 @@ TEST(Refusals, AreTheSameOnAllRanksAndTheNextCallIsRight) {
   compressed.compressed = true;
   Reduction infinite = sum_of(DataType::kFloat32);
   infinite.pre_scale = std::numeric_limits<double>::infinity();
+  const Reduction no_type = sum_of(static_cast<DataType>(77));
+  Reduction no_operation = sum_of(DataType::kFloat32);
+  no_operation.op = static_cast<ReduceOp>(9);
   const Refused cases[] = {
       {{10, average}, "allreduce avg of float32: a pre-scale factor is for sums only"},
       {{10, fraction},
@@ -181,6 +197,8 @@ TEST(Refusals, AreTheSameOnAllRanksAndTheNextCallIsRight) {
       {{10, compressed},
        "allreduce sum of float64: compression is for sums and averages of float32, float16 and "
        "bfloat16"},
+      {{10, no_type}, "allreduce: there is no type of number 77"},
+      {{10, no_operation}, "allreduce: there is no operation of number 9"},
       {{10, infinite}, "allreduce sum of float32: the pre-scale factor must be finite"},
       {{std::size_t{1} << 62, sum_of(DataType::kInt32)},
        "allreduce of 4611686018427387904 elements: more than memory can hold"},

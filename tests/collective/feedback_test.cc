@@ -81,6 +81,28 @@ TEST(Compressed, FeedsTheErrorBackIntoTheNextCallOnTheSameBuffer) {
   EXPECT_LT(worst[1], kRanks * std::ldexp(8.0, -13));
 }
 
+// What was refused was not sent: the residual of the call before is still to be sent.
+TEST(Compressed, ARefusedCallLeavesTheResidual) {
+  std::vector<float> results[2];
+  for (const bool refused : {false, true}) {
+    MemoryGroup group({});
+    group.run([&](unsigned rank, RingAllreduce& ring) {
+      std::vector<float> values(2000, 1.0F / 3), output(2000);
+      ASSERT_TRUE(ring.allreduce(values.data(), output.data(), 2000, compressed_sum()));
+      if (refused) {
+        const std::size_t count = rank == 1 ? 1999 : 2000;
+        ASSERT_FALSE(ring.allreduce(values.data(), output.data(), count, compressed_sum()));
+        values[7] = rank == 2 ? INFINITY : values[7];
+        ASSERT_FALSE(ring.allreduce(values.data(), output.data(), 2000, compressed_sum()));
+        values[7] = 1.0F / 3;
+      }
+      ASSERT_TRUE(ring.allreduce(values.data(), output.data(), 2000, compressed_sum()));
+      if (rank == 0) results[refused ? 1 : 0] = output;
+    });
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST(Compressed, AnotherCountOrTypeOnTheSameAddressStartsAnew) {
   MemoryGroup group({});
   group.run([&](unsigned rank, RingAllreduce& ring) {
