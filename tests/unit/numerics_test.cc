@@ -97,10 +97,10 @@ TEST(Errors, AreCountedElementByElement) {
 }
 
 TEST(Errors, BoundsAreThoseOfTheSteps) {
-  // Exponent 2 of 4 = 2^2; 1 guard bit: steps of 2^(2 - 29), compressed 2^(2 - 13).
+  // The largest are 4 and 3: 7 steps of 2^-28 fit. Compressed: exponent 2, 1 guard bit, 2^(2 - 13).
   const Inputs inputs = {{1.0F, 4.0F}, {1.0F, -3.0F}};
   const Truth truth(inputs);
-  EXPECT_EQ(truth.bound(0, false), 0x1p-27L + 0x1p-23L);
+  EXPECT_EQ(truth.bound(0, false), 0x1p-28L + 0x1p-23L);
   EXPECT_EQ(truth.bound(0, true), 0x1p-11L);
   const Inputs clamped = {{7.9999F, 1.0F}, {7.9999F, 1.0F}};
   EXPECT_EQ(Truth(clamped).bound(0, true), 2 * 0x1p-11L);
