@@ -7,16 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/mix64.h"
+
 namespace erar {
 namespace {
-
-// splitmix64's finaliser: every input bit reaches every output bit.
-constexpr std::uint64_t mix64(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
-}
 
 // The shortest decimal that reads back as the same double.
 std::string text_of(double value) {

@@ -130,19 +130,25 @@ std::string json_report(const Conditions& conditions, const std::vector<Row>& ro
   return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string csv_report(const Conditions& conditions, const std::vector<Row>& rows) {
+std::string csv_names(const Json& row) {
   std::string text;
-  const auto add_line = [&text](const Json& fields, bool names) {
-    const char* separator = "";
-    for (const auto& [name, value] : fields.items()) {
-      text += separator;
-      text += names ? name : csv_cell(value);
-      separator = ",";
-    }
-    text += "\n";
-  };
-  add_line(row_fields(conditions, Row{}), true);
-  for (const Row& row : rows) add_line(row_fields(conditions, row), false);
+  for (const auto& [name, value] : row.items()) text += (text.empty() ? "" : ",") + name;
+  return text + "\n";
+}
+
+std::string csv_line(const Json& row) {
+  std::string text;
+  const char* separator = "";
+  for (const auto& [name, value] : row.items()) {
+    text += separator + csv_cell(value);
+    separator = ",";
+  }
+  return text + "\n";
+}
+
+std::string csv_report(const Conditions& conditions, const std::vector<Row>& rows) {
+  std::string text = csv_names(row_fields(conditions, Row{}));
+  for (const Row& row : rows) text += csv_line(row_fields(conditions, row));
   return text;
 }
 

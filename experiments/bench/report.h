@@ -5,6 +5,8 @@
 #include "core/unique_fd.h"
 #include "experiments/bench/row.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 #include <vector>
 
@@ -15,6 +17,11 @@ std::string json_report(const Conditions& conditions, const std::vector<Row>& ro
 // The rows with the same names and values, a header line first. Numbers that a row does not have
 // are empty.
 std::string csv_report(const Conditions& conditions, const std::vector<Row>& rows);
+
+// Lines of CSV (RFC 4180) of rows that have the same names, and their line of names. A null is an
+// empty cell.
+std::string csv_names(const nlohmann::ordered_json& row);
+std::string csv_line(const nlohmann::ordered_json& row);
 
 // A file that is prepared before a long measurement, so that an unwritable place is known early,
 // and put in place when its content is there. Without commit() nothing of it is left.

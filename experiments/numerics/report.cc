@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "experiments/bench/report.h"
 #include "experiments/version.h"
 
 namespace erar::numerics {
@@ -32,12 +33,6 @@ Json row_fields(const NumericsOptions& options, const Row& row) {
   fields["largest_sum"] = row.largest_sum;
   fields["ranks_agree"] = row.ranks_agree;
   return fields;
-}
-
-// Names and numbers only: nothing needs quotes.
-std::string csv_cell(const Json& value) {
-  if (value.is_null()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 }  // namespace
@@ -89,18 +84,8 @@ std::string json_report(const NumericsOptions& options, const std::vector<Row>& 
 }
 
 std::string csv_report(const NumericsOptions& options, const std::vector<Row>& rows) {
-  std::string text;
-  const auto add_line = [&text](const Json& fields, bool names) {
-    const char* separator = "";
-    for (const auto& [name, value] : fields.items()) {
-      text += separator;
-      text += names ? name : csv_cell(value);
-      separator = ",";
-    }
-    text += "\n";
-  };
-  add_line(row_fields(options, Row{}), true);
-  for (const Row& row : rows) add_line(row_fields(options, row), false);
+  std::string text = bench::csv_names(row_fields(options, Row{}));
+  for (const Row& row : rows) text += bench::csv_line(row_fields(options, row));
   return text;
 }
 

@@ -9,16 +9,15 @@
 #include <xmmintrin.h>
 
 #include "tests/unit/float_patterns.h"
+#include "tests/unit/instruction_set_fixture.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cfloat>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -28,7 +27,6 @@
 namespace erar::numeric {
 namespace {
 
-constexpr std::array<std::size_t, 9> kCounts = {0, 1, 15, 16, 17, 1023, 1024, 1025, 5000};
 constexpr std::array<unsigned, 10> kRankCounts = {1, 2, 3, 4, 5, 8, 17, 33, 63, 64};
 
 using Values = std::vector<float>;
@@ -137,37 +135,9 @@ void add_words(Lanes& sum, const Lanes& own) {
   for (; i < sum.size(); ++i) sum[i] += own[i];
 }
 
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
+class BlockFloatTest : public InstructionSetTest {};
 
-// Every test runs once per instruction set.
-class BlockFloatTest : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (!force_instruction_set(GetParam())) GTEST_SKIP() << "the CPU lacks " << GetParam();
-    ASSERT_STREQ(instruction_set(), GetParam());
-    const char* given = std::getenv("ERAR_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
-                                                : (std::uint64_t{std::random_device()()});
-    std::cout << "ERAR_SEED=" << seed << '\n';
-    random_.seed(seed);
-  }
-  void TearDown() override { restore(); }
-
-  static void restore() {
-    for (const char* name : {"avx512", "avx2", "sse2"}) {
-      if (force_instruction_set(name)) return;
-    }
-  }
-
-  Random random_;
-};
-
-INSTANTIATE_TEST_SUITE_P(InstructionSets, BlockFloatTest, testing::Values("avx512", "avx2", "sse2"),
-                         [](const auto& set) { return std::string(set.param); });
+INSTANTIATE_TEST_SUITE_P(InstructionSets, BlockFloatTest, instruction_sets(), instruction_set_name);
 
 // The scale against the definition, from the exact sum of the ranks' largest magnitudes.
 void check_scale(BlockScale scale, long double total, unsigned ranks) {

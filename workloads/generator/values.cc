@@ -1,6 +1,7 @@
 // Counter-based value generator: a keyed 32-bit hash of the index, in vectors.
 #include "workloads/generator/values.h"
 
+#include "core/mix64.h"
 #include "core/numeric/half.h"
 #include "core/numeric/per_instruction_set.h"
 
@@ -12,14 +13,6 @@
 
 namespace erar::workloads {
 namespace {
-
-// splitmix64's finaliser: every input bit reaches every output bit.
-constexpr std::uint64_t mix64(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
-}
 
 struct Key {
   std::uint32_t first;
