@@ -51,6 +51,24 @@ struct {
   __type(value, struct erar_parked);
 } parking SEC(".maps");
 
+// One of each CPU: which operation a step works for there.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);  // loader: possible CPUs
+  __type(key, __u32);
+  __type(value, struct erar_mark);
+} marks SEC(".maps");
+
+// Signs of life, by rank.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ERAR_MAX_RANKS);
+  __type(key, __u32);
+  __type(value, __u32);
+} heard SEC(".maps");
+
 struct erar_counters {
   __u64 values[ERAR_COUNTERS];
 };
@@ -176,6 +194,19 @@ static __always_inline __u64 erar_env_sum_words(struct erar_env *env, __u32 chun
 static __always_inline __u32 erar_env_cpu(struct erar_env *env) {
   (void)env;
   return bpf_get_smp_processor_id();
+}
+
+static __always_inline __u64 *erar_env_mark(struct erar_env *env) {
+  __u32 cpu = bpf_get_smp_processor_id();
+  struct erar_mark *mark = bpf_map_lookup_elem(&marks, &cpu);
+
+  (void)env;
+  return mark ? &mark->operation : 0;
+}
+
+static __always_inline __u32 *erar_env_heard(struct erar_env *env, __u32 rank) {
+  (void)env;
+  return bpf_map_lookup_elem(&heard, &rank);
 }
 
 static __always_inline void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {

@@ -6,6 +6,7 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "bpf/host/frame_socket.h"
 #include "bpf/host/receive_offload.h"
 #include "core/clock.h"
+#include "core/session/operation_slot.h"
 #include "core/session/ring_config.h"
 // The skeleton names our structs without defining them: bpf/config.h must come first.
 #include "erar.skel.h"
@@ -100,6 +102,8 @@ Device::~Device() {
   unmap_array(memory_.operations, maps.operations);
   unmap_array(memory_.parked_payloads, maps.parked_payloads);
   unmap_array(memory_.parking, maps.parking);
+  unmap_array(memory_.heard, maps.heard);
+  unmap_array(const_cast<erar_mark*>(memory_.marks), maps.marks);
 }
 
 Result<std::unique_ptr<Device>> Device::open(const RingEndpoint& endpoint,
@@ -135,6 +139,9 @@ Result<void> Device::load(const RingEndpoint& endpoint, const DeviceOptions& opt
   bpf_map__set_value_size(skeleton->maps.arena, config_.segment_bytes);
   bpf_map__set_max_entries(skeleton->maps.states, config_.arena_segments);
   bpf_map__set_value_size(skeleton->maps.parked_payloads, config_.segment_bytes);
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return Error{-cpus, "count CPUs", {}};
+  bpf_map__set_max_entries(skeleton->maps.marks, static_cast<std::uint32_t>(cpus));
   if (const int error = erar_bpf__load(skeleton); error != 0)
     return libbpf_error(error, "load the XDP program");
   return {};
@@ -152,14 +159,18 @@ Result<void> Device::map_memory() {
        {map_into(memory_.arena, maps.arena), map_into(memory_.states, maps.states),
         map_into(memory_.operations, maps.operations),
         map_into(memory_.parked_payloads, maps.parked_payloads),
-        map_into(memory_.parking, maps.parking)})
+        map_into(memory_.parking, maps.parking), map_into(memory_.heard, maps.heard),
+        map_into(memory_.marks, maps.marks)})
     if (!mapped) return mapped;
+  memory_.mark_count = bpf_map__max_entries(maps.marks);
+  memory_.mark = &native_mark_;
   memory_.config = &config_;
   memory_.counters = native_counters_.data();
   memory_.completions = &native_completions_;
   arena_ = {reinterpret_cast<std::byte*>(memory_.arena),
             std::size_t{config_.arena_segments} * config_.segment_bytes};
   for (std::uint32_t i = 0; i < ERAR_SLOTS; i++) memory_.operations[i].number = i;
+  watch_.emplace(memory_, timeout_ns_);
 
   handles_->doorbell = ring_buffer__new(
       bpf_map__fd(maps.doorbell), [](void*, void*, std::size_t) { return 0; }, nullptr, nullptr);
@@ -188,8 +199,9 @@ Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
 }
 
 std::uint32_t Device::open_operation(const erar_start& start) {
-  erar_parked* parked = memory_.parking + start.number % ERAR_SLOTS * ERAR_PARK_PLACES;
-  return erar_start_operation(&slot(start.number), parked, &config_, &start);
+  const std::uint32_t frames = erar::open_operation(memory_, start);
+  watch_->opened(start.number, monotonic_ns());
+  return frames;
 }
 
 Result<void> Device::start(const erar_start& start) {
@@ -250,21 +262,13 @@ bool Device::done(std::uint32_t operation) const {
   return __atomic_load_n(&slot(operation).done, __ATOMIC_ACQUIRE) != 0;
 }
 
-void Device::close(std::uint32_t operation) {
-  erar_operation& given_up = slot(operation);
-  if (given_up.number == operation) __atomic_store_n(&given_up.open, 0, __ATOMIC_SEQ_CST);
-}
+void Device::close(std::uint32_t operation) { close_operation(memory_, operation); }
 
-Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
+Result<void> Device::wait_any(std::span<const std::uint32_t> operations,
+                              std::uint64_t patience_ns) {
   const auto any_done = [&] {
     return std::any_of(operations.begin(), operations.end(),
                        [this](std::uint32_t operation) { return done(operation); });
-  };
-  const auto progress = [&] {
-    std::uint64_t stored = 0;
-    for (const std::uint32_t operation : operations)
-      stored += __atomic_load_n(&slot(operation).finals, __ATOMIC_RELAXED);
-    return stored;
   };
   if (auto injected = team_.take_error(); !injected) return injected;
   if (any_done()) return {};
@@ -275,24 +279,30 @@ Result<void> Device::wait_any(std::span<const std::uint32_t> operations) {
   }
   for (const std::uint32_t operation : operations)
     __atomic_store_n(&slot(operation).waiting, 1, __ATOMIC_SEQ_CST);
-  std::uint64_t stored = progress();
-  std::uint64_t since_ns = monotonic_ns();
+  const auto resend = [this](std::span<const std::uint8_t> frame) {
+    (void)handles_->socket.send({&frame, 1});  // one that does not leave is lost, as others are
+  };
+  watch_->begin(monotonic_ns());
   while (!any_done()) {
-    const int records = ring_buffer__poll(handles_->doorbell, 100);
-    if (records < 0 && records != -EINTR) return libbpf_error(records, "wait for the doorbell");
-    if (records > 0 || any_done()) continue;
-    if (const std::uint64_t now = progress(); now != stored) {
-      stored = now;
-      since_ns = monotonic_ns();
-    } else if (monotonic_ns() - since_ns > timeout_ns_) {
-      const erar_operation& operation = slot(operations.front());
-      return Error{ETIMEDOUT, "rank " + std::to_string(config_.rank) + ": operation",
-                   std::to_string(operations.front()) + " stopped at " +
-                       std::to_string(operation.finals) + " of " +
-                       std::to_string(operation.segments) + " segments"};
-    }
+    if (auto slept = sleep_on_doorbell(watch_->interval_ns()); !slept) return slept;
+    if (any_done()) break;
+    auto looked = watch_->look(operations, monotonic_ns(), patience_ns, resend);
+    if (!looked) return looked;
   }
+  watch_->end(monotonic_ns());
   return {};
+}
+
+// ring_buffer__poll() counts in milliseconds, which is too coarse.
+Result<void> Device::sleep_on_doorbell(std::uint64_t at_most_ns) {
+  epoll_event event{};
+  const timespec at_most{static_cast<time_t>(at_most_ns / 1'000'000'000),
+                         static_cast<long>(at_most_ns % 1'000'000'000)};
+  const int epoll_fd = ring_buffer__epoll_fd(handles_->doorbell);
+  if (epoll_pwait2(epoll_fd, &event, 1, &at_most, nullptr) < 0 && errno != EINTR)
+    return errno_error("wait for the doorbell");
+  const int records = ring_buffer__consume(handles_->doorbell);
+  return records < 0 ? libbpf_error(records, "read the doorbell") : Result<void>();
 }
 
 Result<std::vector<std::uint64_t>> Device::counters() const {
@@ -311,10 +321,12 @@ Result<std::vector<std::uint64_t>> Device::counters() const {
 
 const char* Device::counter_name(unsigned counter) {
   static constexpr std::array<const char*, ERAR_COUNTERS> kNames = {
-      "packets",        "bytes",     "kicks",          "adds",       "stored",     "forwarded",
-      "recycled",       "retired",   "parked",         "unparked",   "foreign",    "drop_short",
-      "drop_malformed", "drop_job",  "drop_misrouted", "drop_stale", "drop_early", "drop_range",
-      "drop_duplicate", "drop_checksum", "drop_kick", "drop_internal"};
+      "packets",       "bytes",      "kicks",          "adds",           "stored",
+      "forwarded",     "recycled",   "retired",        "parked",         "unparked",
+      "resent",        "requested",  "lost",           "answered",       "alive",
+      "foreign",       "drop_short", "drop_malformed", "drop_job",       "drop_misrouted",
+      "drop_stale",    "drop_early", "drop_range",     "drop_duplicate", "drop_unanswered",
+      "drop_checksum", "drop_kick",  "drop_internal"};
   return counter < kNames.size() ? kNames[counter] : "unknown";
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "core/result.h"
 #include "core/session/native_step.h"
 #include "core/session/ring_device.h"
+#include "core/session/ring_watch.h"
 
 namespace erar {
 
@@ -51,7 +53,10 @@ class Device final : public RingDevice {
   Result<void> inject(std::uint32_t operation, std::uint32_t frames);
   [[nodiscard]] int program_fd() const;
   [[nodiscard]] bool done(std::uint32_t operation) const override;
-  Result<void> wait_any(std::span<const std::uint32_t> operations) override;
+  Result<void> wait_any(std::span<const std::uint32_t> operations,
+                        std::uint64_t patience_ns) override;
+  [[nodiscard]] std::uint64_t timeout_ns() const override { return timeout_ns_; }
+  [[nodiscard]] bool saw_losses() const override { return native_counters_[ERAR_COUNT_LOST] != 0; }
 
   // Counters summed over CPUs, in the order of enum erar_counter.
   [[nodiscard]] Result<std::vector<std::uint64_t>> counters() const;
@@ -64,6 +69,7 @@ class Device final : public RingDevice {
   Result<void> map_memory();
   Result<void> attach(const RingEndpoint& endpoint, bool generic_mode);
   Result<void> send_kicks(std::uint32_t operation, std::uint32_t frames);
+  Result<void> sleep_on_doorbell(std::uint64_t at_most_ns);
   std::uint32_t resume_elsewhere(const erar_operation& operation);
   [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
     return memory_.operations[operation % ERAR_SLOTS];
@@ -77,6 +83,8 @@ class Device final : public RingDevice {
   NativeMemory memory_;  // the program's maps, as this process sees them
   std::array<std::uint64_t, ERAR_COUNTERS> native_counters_{};
   std::uint64_t native_completions_ = 0;
+  erar_mark native_mark_{};
+  std::optional<RingWatch> watch_;
   std::vector<std::uint64_t> frame_words_;  // kKicksBySocket frames of full size
   KickTeam team_;
 };

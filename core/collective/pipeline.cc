@@ -16,6 +16,7 @@ namespace {
 // Results of this size do not stay in the cache until somebody reads them: they are stored past it.
 constexpr std::size_t kLargeResultBytes = 2U << 20;
 constexpr std::size_t kSignatureBytes = sizeof(CallSignature);
+constexpr erar_combine kAddWords{ERAR_ADD_WORDS, 0, 0, 0, 0};
 
 // Integers need no whole blocks, but groups must hold whole elements.
 std::size_t granule_of(const LaneFormat& format) {
@@ -24,14 +25,17 @@ std::size_t granule_of(const LaneFormat& format) {
 
 }  // namespace
 
-Pipeline::Pipeline(RingDevice& device, const Arena& arena, const Staging& staging, Codec& codec,
-                   const PipelineRequest& request, std::uint32_t first_operation)
+Pipeline::Pipeline(RingDevice& device, const Arena& arena, const Staging& staging,
+                   Retention& retention, Codec& codec, const PipelineRequest& request,
+                   std::uint32_t first_operation)
     : device_(device),
       arena_(arena),
       staging_(staging),
+      retention_(retention),
       codec_(codec),
       request_(request),
-      first_operation_(first_operation) {
+      first_operation_(first_operation),
+      opening_(staging.openings[retention.take_opening(first_operation)]) {
   const LaneFormat& format = codec.format();
   // What needs no conversion has nothing to overlap with the ring: one operation.
   const std::size_t target_bytes =
@@ -60,7 +64,8 @@ std::uint32_t Pipeline::data_operation(std::size_t group) const {
 }
 
 std::uint32_t Pipeline::next_operation() const {
-  return plan_.groups == 0 ? first_operation_ + 1 : data_operation(plan_.groups - 1) + 1;
+  if (plan_.groups == 0) return first_operation_ + 1;
+  return data_operation(plan_.groups - 1) + (must_close() ? 2 : 1);
 }
 
 std::size_t Pipeline::group_first(std::size_t group) const { return group * plan_.group_elements; }
@@ -88,13 +93,13 @@ ArenaRange Pipeline::data_range(std::size_t group) const {
       request_.in_place
           ? request_.in_place->first_segment +
                 static_cast<std::uint32_t>(group_first(group) * lane_bytes / segment_bytes)
-          : staging_.areas[group % kPipelineDepth].data.first_segment;
+          : area(group).data.first_segment;
   return range;
 }
 
 ArenaRange Pipeline::record_range(std::size_t group) const {
-  if (opening_has_records(group)) return staging_.opening;
-  ArenaRange range = staging_.areas[group % kPipelineDepth].records;
+  if (opening_has_records(group)) return opening_;
+  ArenaRange range = area(group).records;
   range.bytes = codec_.record_bytes(group_count(group));
   range.segments =
       static_cast<std::uint32_t>(segments_for(range.bytes, device_.config().segment_bytes));
@@ -115,7 +120,7 @@ Result<void> Pipeline::start(std::uint32_t number, const ArenaRange& range,
 // The call's first operation. The rest of its segment is zero where nothing is put. It is checked
 // even where the caller wants no checksums, since ranks may differ in that as well.
 Result<void> Pipeline::open_call() {
-  std::byte* opening = arena_.segment(staging_.opening.first_segment);
+  std::byte* opening = this->opening();
   std::memcpy(opening, request_.signature.data(), kSignatureBytes);
   erar_combine combine{ERAR_ADD_WORDS, 1, 0, 0, 0};
   if (data_in_opening_) {
@@ -137,24 +142,24 @@ Result<void> Pipeline::open_call() {
     std::memset(opening + kSignatureBytes, 0, opening_room(staging_));
   }
   opened_call_ = true;
-  return start(first_operation_, staging_.opening, combine, true);
+  return start(first_operation_, opening_, combine, true);
 }
 
 // The signatures' sum is here: all make the same call, or none goes on.
 void Pipeline::take_opening() {
-  const std::byte* opening = arena_.segment(staging_.opening.first_segment);
   CallSignature sum;
-  std::memcpy(sum.data(), opening, kSignatureBytes);
+  std::memcpy(sum.data(), opening(), kSignatureBytes);
   disagreed_ = !all_equal(request_.signature, sum, device_.config().ranks);
   agreed_ = !disagreed_;
   if (!agreed_ || !data_in_opening_) return;
   CodecPart whole;
   whole.count = request_.count;
-  whole.lanes = arena_.segment(staging_.opening.first_segment) + kSignatureBytes;
+  whole.lanes = opening() + kSignatureBytes;
   if (!codec_.decode(whole, nullptr, request_.output, false)) not_finite_ = true;
 }
 
 Result<void> Pipeline::start_records(std::size_t group) {
+  area_of(group) = retention_.take_area();
   const CodecPart of = part(group);
   std::byte* found = records(group);
   codec_.announce(of, found);
@@ -162,6 +167,7 @@ Result<void> Pipeline::start_records(std::size_t group) {
   if (opening_has_records(group)) return open_call();
   const ArenaRange range = record_range(group);
   clear_padding(arena_, range);
+  retention_.serve(area_of(group), record_operation(group));
   return start(record_operation(group), range, codec_.format().record_combine, request_.checksum);
 }
 
@@ -182,6 +188,7 @@ void Pipeline::prepare(std::size_t group) {
     if (skipped) return;
     codec_.encode(part(group), own_records_[group % kPipelineDepth].data(), records(group));
   } else {
+    area_of(group) = retention_.take_area();
     codec_.encode(part(group), nullptr, nullptr);
   }
   // What pads a caller's buffer to a whole chunk must not be another operation's leavings.
@@ -189,16 +196,35 @@ void Pipeline::prepare(std::size_t group) {
 }
 
 Result<void> Pipeline::start_data(std::size_t group) {
-  if (skipped_[group % kPipelineDepth]) {
-    // An operation that is not run still takes its number, as nothing.
-    if (!agreed_) opened_.push_back(data_operation(group));
-    return start_nothing(device_, data_operation(group));
-  }
-  return start(data_operation(group), data_range(group), codec_.format().combine,
-               request_.checksum);
+  const std::uint32_t number = data_operation(group);
+  retention_.serve(area_of(group), number);
+  retention_.begin_turn(area_of(group));
+  if (!skipped_[group % kPipelineDepth])
+    return start(number, data_range(group), codec_.format().combine, request_.checksum);
+  // A group that is not run is a turn all the same, of one chunk.
+  ArenaRange chunk = area(group).data;
+  std::memset(arena_.segment(chunk.first_segment), 0, ERAR_CHUNK_BYTES);
+  chunk.bytes = ERAR_CHUNK_BYTES;
+  chunk.segments = 1;
+  return start(number, chunk, kAddWords, request_.checksum);
+}
+
+Result<void> Pipeline::start_closing() {
+  ArenaRange chunk = staging_.exchanges[retention_.take_exchange(next_operation() - 1)];
+  std::memset(arena_.segment(chunk.first_segment), 0, ERAR_CHUNK_BYTES);
+  chunk.bytes = ERAR_CHUNK_BYTES;
+  chunk.segments = 1;
+  retention_.begin_turn();
+  closing_ = Closing::kUnderWay;
+  return start(next_operation() - 1, chunk, kAddWords, request_.checksum);
 }
 
 void Pipeline::finish(std::size_t group) {
+  retention_.release(area_of(group));
+  // Lanes in the caller's memory are overwritten by what they mean: nobody may be sent them any
+  // more.
+  if (request_.in_place) device_.close(data_operation(group));
+  if (skipped_[group % kPipelineDepth]) return;
   const std::size_t bytes = request_.count * codec_.format().element_bytes;
   std::byte* output = request_.output + group_first(group) * codec_.format().element_bytes;
   const std::byte* agreed = has_scales() ? records(group) : nullptr;
@@ -212,23 +238,35 @@ bool Pipeline::may_prepare() const {
   return opening_has_records(prepared_) ? agreed_ : device_.done(record_operation(prepared_));
 }
 
-bool Pipeline::may_finish() const {
-  if (!agreed_ || finished_ == started_) return false;
-  return skipped_[finished_ % kPipelineDepth] || device_.done(data_operation(finished_));
+bool Pipeline::may_complete() const {
+  return completed_ < started_ && device_.done(data_operation(completed_));
 }
 
-// Takes one stage of one group if any can be taken; later stages first, because they free areas and
-// keep the ring busy. Records go one group ahead, so that their way round overlaps with
+bool Pipeline::may_finish() const {
+  if (!agreed_ || finished_ == completed_) return false;
+  if (!request_.in_place || finished_ + 1 < completed_) return true;
+  return closing_ == Closing::kDone;
+}
+
+// Takes one stage of one group if any can be taken; the ring's first, to keep it busy, then later
+// ones, because they free areas. Records go one group ahead, so that their way round overlaps with
 // quantising.
 Result<bool> Pipeline::advance() {
   Result<void> step;
   if (opened_call_ && !agreed_ && device_.done(first_operation_)) {
     take_opening();
-  } else if (may_finish()) {
-    if (!skipped_[finished_ % kPipelineDepth]) finish(finished_);
-    finished_++;
-  } else if (started_ < prepared_ && started_ - finished_ < kDataInFlight) {
+  } else if (may_complete()) {
+    completed_++;
+    retention_.end_turn();
+  } else if (closing_ == Closing::kUnderWay && device_.done(next_operation() - 1)) {
+    closing_ = Closing::kDone;
+    retention_.end_turn();
+  } else if (started_ < prepared_ && started_ - completed_ < kDataInFlight) {
     step = start_data(started_++);
+  } else if (may_finish()) {
+    finish(finished_++);
+  } else if (must_close() && completed_ == plan_.groups && closing_ == Closing::kNotYet) {
+    step = start_closing();
   } else if (!opened_call_ && !records_in_opening_) {
     step = open_call();
   } else if (has_scales() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
@@ -247,18 +285,19 @@ Result<void> Pipeline::wait() {
   std::array<std::uint32_t, 3> operations{};
   std::size_t count = 0;
   if (!agreed_) operations[count++] = first_operation_;
-  if (agreed_ && finished_ < started_) operations[count++] = data_operation(finished_);
+  if (completed_ < started_) operations[count++] = data_operation(completed_);
+  if (closing_ == Closing::kUnderWay) operations[count++] = next_operation() - 1;
   if (has_scales() && prepared_ < announced_ && prepared_ - finished_ < kPipelineDepth &&
       !opening_has_records(prepared_))
     operations[count++] = record_operation(prepared_);
   const std::uint64_t since_ns = monotonic_ns();
-  auto woken = device_.wait_any({operations.data(), count});
+  auto woken = device_.wait_any({operations.data(), count}, device_.timeout_ns());
   if (has_scales() && plan_.groups > 0 && started_ == 0) agreement_ns_ += monotonic_ns() - since_ns;
   return woken;
 }
 
 Result<PipelineEnd> Pipeline::run() {
-  while (!agreed_ || finished_ < plan_.groups) {
+  while (!agreed_ || finished_ < plan_.groups || (must_close() && closing_ != Closing::kDone)) {
     auto advanced = advance();
     if (!advanced) return advanced.error();
     if (disagreed_) return PipelineEnd::kDisagreed;

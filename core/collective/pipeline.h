@@ -5,6 +5,9 @@
 // lanes, or the first group's records. Floats out of place are read from cold memory once: a
 // group is quantised by the scale that its own values suggest, and only blocks whose agreed scale
 // is another are quantised again.
+//
+// Sums in a caller's registered memory are read, or handed to the caller, when all ranks have them:
+// a rank may be asked to send them again. After the last group an operation of one chunk tells.
 #pragma once
 
 #include <array>
@@ -16,6 +19,7 @@
 #include "core/collective/call_record.h"
 #include "core/collective/codec.h"
 #include "core/collective/group_plan.h"
+#include "core/collective/retention.h"
 #include "core/collective/staging.h"
 #include "core/session/ring_device.h"
 
@@ -46,12 +50,12 @@ enum class PipelineEnd {
 
 class Pipeline {
  public:
-  Pipeline(RingDevice& device, const Arena& arena, const Staging& staging, Codec& codec,
-           const PipelineRequest& request, std::uint32_t first_operation);
+  Pipeline(RingDevice& device, const Arena& arena, const Staging& staging, Retention& retention,
+           Codec& codec, const PipelineRequest& request, std::uint32_t first_operation);
 
   // Bytes of lanes or records that a call's first operation has room for.
   [[nodiscard]] static std::size_t opening_room(const Staging& staging) {
-    return staging.opening.bytes - sizeof(CallSignature);
+    return staging.openings[0].bytes - sizeof(CallSignature);
   }
 
   // Error: time-out of the ring.
@@ -87,7 +91,15 @@ class Pipeline {
   [[nodiscard]] bool opening_has_records(std::size_t group) const {
     return group == 0 && records_in_opening_;
   }
+  [[nodiscard]] std::byte* opening() const { return arena_.segment(opening_.first_segment); }
+  // Whether all ranks have to have the sums before they are read.
+  [[nodiscard]] bool must_close() const { return request_.in_place && plan_.groups > 0; }
+  [[nodiscard]] unsigned& area_of(std::size_t group) { return areas_[group % areas_.size()]; }
+  [[nodiscard]] const Staging::Area& area(std::size_t group) const {
+    return staging_.areas[areas_[group % areas_.size()]];
+  }
   [[nodiscard]] bool may_prepare() const;
+  [[nodiscard]] bool may_complete() const;
   [[nodiscard]] bool may_finish() const;
 
   Result<bool> advance();
@@ -97,6 +109,7 @@ class Pipeline {
   Result<void> start_records(std::size_t group);
   void prepare(std::size_t group);
   Result<void> start_data(std::size_t group);
+  Result<void> start_closing();
   void finish(std::size_t group);
   void note_group(std::size_t group);
   Result<void> start(std::uint32_t number, const ArenaRange& range, const erar_combine& combine,
@@ -105,19 +118,25 @@ class Pipeline {
   RingDevice& device_;
   const Arena& arena_;
   const Staging& staging_;
+  Retention& retention_;
   Codec& codec_;
   PipelineRequest request_;
   GroupPlan plan_;
   std::uint32_t first_operation_;
   bool data_in_opening_ = false;
   bool records_in_opening_ = false;
+  ArenaRange opening_;
+  std::array<unsigned, Retention::kAreas> areas_{};  // of groups in work
   // This rank's records, by which a group is quantised already, by area.
   std::array<std::vector<std::byte>, kPipelineDepth> own_records_;
   // Groups that have passed each stage; every stage takes groups in order.
   std::size_t announced_ = 0;
   std::size_t prepared_ = 0;
   std::size_t started_ = 0;
+  std::size_t completed_ = 0;  // on the ring
   std::size_t finished_ = 0;
+  enum class Closing { kNotYet, kUnderWay, kDone };
+  Closing closing_ = Closing::kNotYet;
   bool opened_call_ = false;
   bool agreed_ = false;
   bool disagreed_ = false;

@@ -14,6 +14,8 @@
 namespace erar {
 namespace {
 
+// How long a rank stays after the good-bye when the links lose frames.
+constexpr std::uint64_t kLinger_ns = 20'000'000;
 constexpr erar_combine kAddWords{ERAR_ADD_WORDS, 0, 0, 0, 0};
 constexpr erar_combine kMaxWords{ERAR_MAX_LANES, 0, 63, ERAR_HIGH_OF_LANES64, 0};
 constexpr erar_combine kMaxBytes{ERAR_MAX_LANES, 0, 7, ERAR_HIGH_OF_LANES8, 0};
@@ -49,7 +51,23 @@ std::size_t RingAllreduce::arena_segments(std::size_t group_bytes, std::size_t r
 }
 
 RingAllreduce::RingAllreduce(RingDevice& device, const RingAllreduceOptions& options)
-    : device_(device), options_(options), arena_(device.arena(), device.config().segment_bytes) {}
+    : device_(device),
+      options_(options),
+      arena_(device.arena(), device.config().segment_bytes),
+      retention_(device) {}
+
+// The good-bye is an operation: when it is done here, all ranks have returned from the last call.
+// Nobody misses its sums, so a rank that does not get them only waits in vain for a while.
+RingAllreduce::~RingAllreduce() {
+  if (broken_ || options_.goodbye_ns == 0 || next_operation_ == ERAR_FIRST_OPERATION) return;
+  const ArenaRange range = take_exchange(ERAR_CHUNK_BYTES);
+  std::memset(arena_.segment(range.first_segment), 0, ERAR_CHUNK_BYTES);
+  const std::uint64_t patience_ns = std::min(options_.goodbye_ns, device_.timeout_ns());
+  if (!exchange(range, kAddWords, patience_ns) || !device_.saw_losses()) return;
+  // Others may have lost a frame of the good-bye itself.
+  const std::uint32_t never = next_operation_;
+  if (start_nothing(device_, never)) (void)device_.wait_any({&never, 1}, kLinger_ns);
+}
 
 Result<std::unique_ptr<RingAllreduce>> RingAllreduce::open(RingDevice& device,
                                                            const RingAllreduceOptions& options) {
@@ -101,10 +119,13 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
   record.whole = request.whole ? 1 : 0;
   request.signature = signature_of(record);
 
-  Pipeline pipeline(device_, arena_, staging_, *codec, request, next_operation_);
+  Pipeline pipeline(device_, arena_, staging_, retention_, *codec, request, next_operation_);
   const auto end = pipeline.run();
   agreement_ns_ = pipeline.agreement_ns();
-  if (!end) return end.error();
+  if (!end) {
+    close_all(pipeline.next_operation());
+    return end.error();
+  }
   if (*end == PipelineEnd::kDisagreed) return explain(record, pipeline.opened());
   next_operation_ = pipeline.next_operation();
   if (!possible) return possible;
@@ -137,19 +158,35 @@ void RingAllreduce::keep_residual(const void* buffer, DataType type, std::vector
                        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
 }
 
-ArenaRange RingAllreduce::exchange_range(std::size_t bytes) const {
-  ArenaRange range = staging_.exchange;
+// The ring writes nothing into the arena any more, and reads nothing.
+void RingAllreduce::close_all(std::uint32_t end) {
+  for (std::uint32_t number = next_operation_ - ERAR_SLOTS; number != end; number++)
+    device_.close(number);
+}
+
+// For the operation that comes next.
+ArenaRange RingAllreduce::take_exchange(std::size_t bytes) {
+  ArenaRange range = staging_.exchanges[retention_.take_exchange(next_operation_)];
   range.bytes = bytes;
   range.segments = static_cast<std::uint32_t>(segments_for(bytes, device_.config().segment_bytes));
   return range;
 }
 
-// One more operation, from start to end, over a range that holds this rank's share.
+// One more operation, from start to end, over a range that holds this rank's share: a turn.
 Result<void> RingAllreduce::exchange(const ArenaRange& range, const erar_combine& combine) {
+  auto done = exchange(range, combine, device_.timeout_ns());
+  if (!done) close_all(next_operation_);
+  return done;
+}
+
+Result<void> RingAllreduce::exchange(const ArenaRange& range, const erar_combine& combine,
+                                     std::uint64_t patience_ns) {
   const std::uint32_t number = next_operation_++;
+  retention_.begin_turn();
   if (auto started = start_range(device_, number, range, combine, true); !started) return started;
   while (!device_.done(number))
-    if (auto woken = device_.wait_any({&number, 1}); !woken) return woken;
+    if (auto woken = device_.wait_any({&number, 1}, patience_ns); !woken) return woken;
+  retention_.end_turn();
   return {};
 }
 
@@ -157,40 +194,36 @@ Result<void> RingAllreduce::exchange(const ArenaRange& range, const erar_combine
 // Everything that was opened is given up, the calls are gathered (each rank's record in a place of
 // its own, zero elsewhere, so that the sum is all of them), and all ranks say the same.
 //
-// A rank may be here while another has not looked at the opening yet. What both have opened is the
-// opening's slot, so the next operation is that slot's next. It ends when all ranks are here, so
-// nobody sends frames of operations given up any more. The second, in the same slot, ends when all
-// have passed the first, after which frames for any slot find it.
+// A rank may be here while another has not seen the opening's end, and may have to send it that: so
+// the opening stays. Which other operations were opened differs between ranks; the gathering is the
+// first that none can have opened, in the last slot before the opening's comes again. What was
+// there before was an earlier call's, which all ranks have left. The gathering is done when all are
+// here.
 Result<void> RingAllreduce::explain(const CallRecord& own,
                                     const std::vector<std::uint32_t>& opened) {
   const std::uint32_t opening = next_operation_;
   const unsigned ranks = device_.config().ranks;
   for (const std::uint32_t number : opened)
     if (number != opening) device_.close(number);
-  for (std::uint32_t number = opening + 1; number < opening + ERAR_SLOTS; number++) {
+  next_operation_ = opening + ERAR_SLOTS - 1;
+  for (std::uint32_t number = opening + 1; number < next_operation_; number++) {
     if (std::find(opened.begin(), opened.end(), number) != opened.end()) continue;
     if (auto passed = start_nothing(device_, number); !passed) return passed;
   }
-  next_operation_ = opening + ERAR_SLOTS;
-  const ArenaRange range = exchange_range(ranks * sizeof(CallRecord));
+  const ArenaRange range = take_exchange(ranks * sizeof(CallRecord));
   std::byte* place = arena_.segment(range.first_segment);
   std::memset(place, 0, range.bytes);
   std::memcpy(place + device_.config().rank * sizeof(CallRecord), &own, sizeof(own));
   if (auto gathered = exchange(range, kAddWords); !gathered) return gathered;
   std::vector<CallRecord> records(ranks);
   std::memcpy(records.data(), place, range.bytes);
-
-  for (; next_operation_ < opening + 2 * ERAR_SLOTS; next_operation_++)
-    if (auto passed = start_nothing(device_, next_operation_); !passed) return passed;
-  const ArenaRange one_chunk = exchange_range(ERAR_CHUNK_BYTES);
-  std::memset(place, 0, ERAR_CHUNK_BYTES);
-  if (auto met = exchange(one_chunk, kAddWords); !met) return met;
+  retention_.forget_all();
   return refusal("allreduce: " + describe_disagreement(records));
 }
 
 Result<void> RingAllreduce::name_offender(const Reduction& reduction,
                                           const std::optional<numeric::Offender>& own) {
-  const ArenaRange range = exchange_range(ERAR_CHUNK_BYTES);
+  const ArenaRange range = take_exchange(ERAR_CHUNK_BYTES);
   std::byte* place = arena_.segment(range.first_segment);
   std::uint64_t word = offender_word(own, device_.config().rank);
   std::memset(place, 0, range.bytes);
@@ -204,7 +237,8 @@ Result<void> RingAllreduce::name_offender(const Reduction& reduction,
 // each element, say where the result must be NaN.
 Result<void> RingAllreduce::spread_nan(const Codec& codec, const Pipeline::ElementRange& group,
                                        const Reduction& reduction, std::byte* output) {
-  ArenaRange range = staging_.areas[0].data;
+  const unsigned area = retention_.take_area();
+  ArenaRange range = staging_.areas[area].data;
   range.bytes = group.count;
   range.segments =
       static_cast<std::uint32_t>(segments_for(group.count, device_.config().segment_bytes));
@@ -215,7 +249,9 @@ Result<void> RingAllreduce::spread_nan(const Codec& codec, const Pipeline::Eleme
   part.count = group.count;
   codec.mark_not_finite(part, marks);
   clear_padding(arena_, range);
+  retention_.serve(area, next_operation_);
   if (auto spread = exchange(range, kMaxBytes); !spread) return spread;
+  retention_.end_with_turn(area);
   numeric::set_nan(reduction.type, marks.data(), group.count,
                    output + group.first * size_of(reduction.type));
   return {};

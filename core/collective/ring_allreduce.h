@@ -11,6 +11,7 @@
 #include "core/collective/arena.h"
 #include "core/collective/call_record.h"
 #include "core/collective/pipeline.h"
+#include "core/collective/retention.h"
 #include "core/collective/staging.h"
 #include "core/data_type.h"
 #include "core/session/ring_device.h"
@@ -20,6 +21,7 @@ namespace erar {
 struct RingAllreduceOptions {
   std::size_t group_bytes = 1U << 20;  // of lanes; the size in which buffers are pipelined
   bool checksum = true;
+  std::uint64_t goodbye_ns = 1'000'000'000;  // how long a rank that leaves waits for the others; 0: not
 };
 
 class RingAllreduce {
@@ -31,6 +33,12 @@ class RingAllreduce {
   // The device outlives it. Error: the arena is smaller than arena_segments() says.
   static Result<std::unique_ptr<RingAllreduce>> open(RingDevice& device,
                                                      const RingAllreduceOptions& options);
+
+  // Says good-bye: until all ranks do, or for a while at most, this rank still answers those that
+  // lost a frame of the last call.
+  ~RingAllreduce();
+  RingAllreduce(const RingAllreduce&) = delete;
+  RingAllreduce& operator=(const RingAllreduce&) = delete;
 
   // As Backend's functions of these names.
   Result<std::span<std::byte>> allocate(std::size_t bytes);
@@ -51,12 +59,16 @@ class RingAllreduce {
   Result<void> spread_nan(const Codec& codec, const Pipeline::ElementRange& group,
                           const Reduction& reduction, std::byte* output);
   Result<void> exchange(const ArenaRange& range, const erar_combine& combine);
-  [[nodiscard]] ArenaRange exchange_range(std::size_t bytes) const;
+  Result<void> exchange(const ArenaRange& range, const erar_combine& combine,
+                        std::uint64_t patience_ns);
+  ArenaRange take_exchange(std::size_t bytes);
+  void close_all(std::uint32_t end);
 
   RingDevice& device_;
   RingAllreduceOptions options_;
   Arena arena_;
   Staging staging_;
+  Retention retention_;
   std::uint32_t next_operation_ = ERAR_FIRST_OPERATION;
   std::optional<Error> broken_;
   std::uint64_t agreement_ns_ = 0;

@@ -7,9 +7,9 @@ namespace erar {
 
 std::size_t Staging::segments(std::size_t group_bytes, std::size_t segment_bytes) {
   const std::size_t data_bytes = GroupPlan::max_group_bytes(group_bytes, segment_bytes);
-  return kPipelineDepth * (segments_for(data_bytes, segment_bytes) +
-                           segments_for(record_bytes(data_bytes), segment_bytes)) +
-         1 + segments_for(exchange_bytes(), segment_bytes);
+  return Retention::kAreas * (segments_for(data_bytes, segment_bytes) +
+                              segments_for(record_bytes(data_bytes), segment_bytes)) +
+         2 * (1 + segments_for(exchange_bytes(), segment_bytes));
 }
 
 Result<Staging> Staging::reserve(Arena& arena, std::size_t group_bytes, std::size_t segment_bytes) {
@@ -25,9 +25,11 @@ Result<Staging> Staging::reserve(Arena& arena, std::size_t group_bytes, std::siz
     if (auto taken = take(data_bytes, area.data); !taken) return taken.error();
     if (auto taken = take(record_bytes(data_bytes), area.records); !taken) return taken.error();
   }
-  if (auto taken = take(std::min(kOpeningBytes, segment_bytes), staging.opening); !taken)
-    return taken.error();
-  if (auto taken = take(exchange_bytes(), staging.exchange); !taken) return taken.error();
+  for (ArenaRange& opening : staging.openings)
+    if (auto taken = take(std::min(kOpeningBytes, segment_bytes), opening); !taken)
+      return taken.error();
+  for (ArenaRange& exchange : staging.exchanges)
+    if (auto taken = take(exchange_bytes(), exchange); !taken) return taken.error();
   return staging;
 }
 

@@ -14,8 +14,15 @@
 // Inlined everywhere: the BPF verifier then sees one function with its constants in place.
 #define ERAR_INLINE static inline __attribute__((always_inline, unused))
 
-// A field that another CPU or the process may change at any moment.
+// A field that another CPU or the process may change at any moment: one load or store, which the compiler
+// neither repeats nor moves before what stands above it (x86 keeps loads and stores in that order, too).
+#ifdef __bpf__
 #define ERAR_READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define ERAR_WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
+#else
+#define ERAR_READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define ERAR_WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELEASE)
+#endif
 
 // Words are views of bytes that others see as something else.
 typedef __u64 __attribute__((may_alias)) erar_word;

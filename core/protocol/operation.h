@@ -6,8 +6,7 @@
 #include "wire.h"
 
 // Operation k lives in slot k mod ERAR_SLOTS. A rank may start operation k+8 only when k is complete on
-// it, and then every rank has started k: so a frame that comes too early belongs to the slot's next
-// operation and no other.
+// every rank: until then it answers from the slot and the memory of k those that lost a frame.
 #define ERAR_SLOTS 8
 #define ERAR_FIRST_OPERATION ERAR_SLOTS /* slots start as if operations 0..7 were long over */
 
@@ -34,11 +33,17 @@ struct erar_combine {
   __u64 flip;         // ERAR_MAX_LANES: 0; for minima all ones; for signed lanes ^ lane_high
 };
 
+enum erar_slot_phase {
+  ERAR_SLOT_CHANGING = 0,  // the process rewrites the slot; frames of the operation to come are parked
+  ERAR_SLOT_OPEN = 1,
+  ERAR_SLOT_OVER = 2,  // frames of the operation are refused
+};
+
 // One operation on one rank. The process fills the slot, then sets `open`; from then on the program
 // counts in it, and the process writes unpark_count (before it kicks) and `waiting` only. Lives in a map that the process has mapped.
 struct erar_operation {
   __u32 number;
-  __u32 open;           // 0 while the process rewrites the slot
+  __u32 open;           // enum erar_slot_phase
   __u32 first_segment;  // of the buffer, in the arena
   __u32 segments;       // of the buffer, T
   __u32 last_bytes;     // payload bytes of segment T-1
@@ -71,9 +76,33 @@ ERAR_INLINE __u64 erar_state_of(__u32 operation, enum erar_segment_state state) 
   return (__u64)operation << 2 | (__u64)state;
 }
 
-ERAR_INLINE int erar_state_is_own(__u64 word, __u32 operation) {
-  return word >> 2 != operation || (word & 3) == ERAR_OWN;
+// What a segment's state means to an operation that a frame is of.
+enum erar_share {
+  ERAR_SHARE_OWN,      // this rank's share is there, to be added or stored over
+  ERAR_SHARE_STORING,  // another CPU is storing the sum
+  ERAR_SHARE_FINAL,    // the sum is there
+  ERAR_SHARE_GONE,     // the operation is done here and the memory may serve another
+};
+
+// `state` is read before `done`: memory is given to another operation, whose number the state then has,
+// only after `done` was set.
+ERAR_INLINE enum erar_share erar_share_of(const struct erar_operation *operation, __u32 number,
+                                          __u64 state) {
+  if (state >> 2 == number)
+    return (state & 3) == ERAR_FINAL     ? ERAR_SHARE_FINAL
+           : (state & 3) == ERAR_STORING ? ERAR_SHARE_STORING
+                                         : ERAR_SHARE_OWN;
+  return ERAR_READ_ONCE(operation->done) ? ERAR_SHARE_GONE : ERAR_SHARE_OWN;
 }
+
+// A CPU's mark: the operation in whose memory a step works there, or 0. A process that wants the memory
+// closes the slot and waits for marks. Both sides first write (the mark here, `open` there) and then
+// read the other's, so either the step sees that the slot is closed or the process sees the mark.
+struct erar_mark {
+  __u64 operation;
+} __attribute__((aligned(64)));
+
+ERAR_INLINE __u64 erar_mark_of(__u32 operation) { return (__u64)1 << 32 | operation; }
 
 // Of each parking place: which operation's frame lies there, its length and the CPU that parked it (0
 // when free), and the frame's checksum.
@@ -117,6 +146,11 @@ enum erar_counter {
   ERAR_COUNT_RETIRED,       // frames dropped because their work was done
   ERAR_COUNT_PARKED,        // frames that came before the rank had started
   ERAR_COUNT_UNPARKED,      // and were resumed
+  ERAR_COUNT_RESENT,        // own segments that the process started again
+  ERAR_COUNT_REQUESTED,     // segments that the process asked for
+  ERAR_COUNT_LOST,          // segments, of these two, that were overdue for the first time
+  ERAR_COUNT_ANSWERED,      // sums sent again because somebody lacked them
+  ERAR_COUNT_ALIVE,         // signs of life of other ranks' processes
   ERAR_COUNT_FOREIGN,       // passed to the stack
   ERAR_DROP_SHORT,          // truncated eRAR frame
   ERAR_DROP_MALFORMED,      // lengths, magic or version wrong
@@ -126,6 +160,7 @@ enum erar_counter {
   ERAR_DROP_EARLY,          // too early to have a parking place
   ERAR_DROP_RANGE,          // segment outside its block or of wrong length
   ERAR_DROP_DUPLICATE,      // sum is here already
+  ERAR_DROP_UNANSWERED,     // request for a sum that does not exist yet
   ERAR_DROP_CHECKSUM,       // the payload is not what was sent
   ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is not open
   ERAR_DROP_INTERNAL,       // a helper refused

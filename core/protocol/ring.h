@@ -32,6 +32,11 @@ ERAR_INLINE __u32 erar_receiver(__u32 block, __u32 hop, __u32 ranks) {
   return rank;
 }
 
+// How many links from one rank to another, 0 .. N-1.
+ERAR_INLINE __u32 erar_links_from(__u32 from, __u32 to, __u32 ranks) {
+  return to >= from ? to - from : to + ranks - from;
+}
+
 // How many frames of an operation each rank may have under way: 64 in all, which is as fast as more on
 // links without delay and leaves the cache to the data, but two each at least: the one frame of an
 // operation that may be short is not recycled, and a second makes up for it (see erar_start_own()). A

@@ -15,14 +15,14 @@ struct erar_start {
 
 // Opens the operation in its slot and returns how many kick frames are to be injected: one for each
 // frame that was parked, and a window of the own block's segments. The arena holds this rank's share
-// before the call. parked: the ERAR_PARK_PLACES places of the slot.
+// before the call, and no step is at work on the slot's last operation. parked: the ERAR_PARK_PLACES places of the slot.
 ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_parked *parked,
                                        const struct erar_config *config,
                                        const struct erar_start *start) {
   __u32 unparked = 0;
   __u32 places = config->ranks * config->window;
 
-  __atomic_store_n(&slot->open, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->open, ERAR_SLOT_CHANGING, __ATOMIC_SEQ_CST);
   slot->first_segment = start->first_segment;
   slot->segments = start->segments;
   slot->last_bytes = start->last_bytes;
@@ -37,7 +37,7 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_
   slot->waiting = 0;
   slot->unpark_count = 0;
   __atomic_store_n(&slot->number, start->number, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&slot->open, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->open, ERAR_SLOT_OPEN, __ATOMIC_SEQ_CST);
   for (__u32 place = 0; place < places; place++) {
     __u64 tag = __atomic_load_n(&parked[place].tag, __ATOMIC_SEQ_CST);
 

@@ -14,6 +14,8 @@
 //   int erar_env_load(struct erar_env *, __u8 *to, __u32 bytes)     payload -> memory, 0 or an error
 //   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
 //   __u32 erar_env_cpu(struct erar_env *)                           the CPU that runs the step
+//   __u64 *erar_env_mark(struct erar_env *)                         that CPU's mark, or NULL
+//   __u32 *erar_env_heard(struct erar_env *, __u32 rank)            signs of life of a rank, or NULL
 //   __u32 erar_env_combine(struct erar_env *, const struct erar_packet *, __u32 index, __u32 chunks)
 //   __u64 erar_env_sum_words(struct erar_env *, __u32 chunks)
 //     erar_combine_payload() with the share at `index`, and erar_sum_words() of the frame's payload:
@@ -23,6 +25,12 @@
 //   void erar_env_complete(struct erar_env *, struct erar_operation *)      `done` was just set
 // Several CPUs may run the step for one rank at once; two frames never share a segment's turn to store
 // (ERAR_STORING is claimed by compare-and-swap), and a rank's own share is only read until then.
+//
+// Loss: frames that are missing are replaced, nothing is acknowledged. Sums appear along the ring in one
+// order only: first at the turn rank b-1, then at b, b+1, ... b-2. So if the origin b lacks its segment's
+// sum, every share is still there but perhaps the turn rank's, and b may start the segment again. Any
+// other rank that lacks it asks with a request, which travels on to the turn rank as a reduce-scatter
+// frame would; the ranks in between lack the sum, too. The turn rank is the only one that answers.
 #ifndef ERAR_PROTOCOL_STEP_H
 #define ERAR_PROTOCOL_STEP_H
 
@@ -102,9 +110,21 @@ ERAR_INLINE int erar_is_routed_here(const struct erar_config *config,
   if (packet->block >= config->ranks || packet->hop == 0 ||
       packet->hop > erar_last_hop(config->ranks))
     return 0;
-  if (packet->type == ERAR_REDUCE_SCATTER ? packet->hop > turn
-                                          : packet->type != ERAR_ALL_GATHER || packet->hop <= turn)
-    return 0;
+  switch (packet->type) {
+    case ERAR_REDUCE_SCATTER:
+    case ERAR_REQUEST:
+      if (packet->hop > turn) return 0;
+      break;
+    case ERAR_ALIVE:
+      if (packet->hop > config->ranks) return 0;
+      break;
+    case ERAR_ALL_GATHER:
+    case ERAR_REPAIR:
+      if (packet->hop <= turn) return 0;
+      break;
+    default:
+      return 0;
+  }
   return erar_receiver(packet->block, packet->hop, config->ranks) == config->rank;
 }
 
@@ -140,6 +160,18 @@ ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_
   return ERAR_FORWARD;
 }
 
+// The frame takes this rank's segment as its payload.
+ERAR_INLINE int erar_take_segment(struct erar_env *env, struct erar_packet *packet,
+                                  const __u8 *segment) {
+  if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
+      erar_env_save(env, segment, packet->payload_bytes)) {
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  packet->checksum = erar_env_sum_words(env, packet->payload_bytes / ERAR_CHUNK_BYTES);
+  return 1;
+}
+
 // The frame in hand becomes the next segment of this rank's own block, or ends.
 //
 // A frame is never made longer: its buffer may be no larger than what it carried (an skb of a packet
@@ -165,16 +197,14 @@ ERAR_INLINE enum erar_verdict erar_start_own(struct erar_env *env, struct erar_o
   share = erar_env_segment(env, operation->first_segment + packet->segment);
   if (!share || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes)
     return erar_drop(env, ERAR_DROP_INTERNAL);
-  if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
-      erar_env_save(env, share, packet->payload_bytes))
-    return erar_drop(env, ERAR_DROP_INTERNAL);
-  packet->checksum = erar_env_sum_words(env, packet->payload_bytes / ERAR_CHUNK_BYTES);
+  if (!erar_take_segment(env, packet, share)) return ERAR_DROP;
   erar_env_count(env, counter, 1);
   return erar_send(env, packet);
 }
 
 ERAR_INLINE int erar_is_open(const struct erar_operation *operation, __u32 number) {
-  return ERAR_READ_ONCE(operation->open) && ERAR_READ_ONCE(operation->number) == number;
+  return ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OPEN &&
+         ERAR_READ_ONCE(operation->number) == number;
 }
 
 // Early frames lie at block * window + segment mod window: the first `window` segments of a block are
@@ -196,8 +226,7 @@ ERAR_INLINE void erar_unpark_packet(const struct erar_config *config,
   packet->block = place / config->window;
   begin = erar_block_begin(operation->segments, config->ranks, packet->block);
   packet->segment = begin + (residue + config->window - begin % config->window) % config->window;
-  packet->hop = config->rank > packet->block ? config->rank - packet->block
-                                             : config->rank + config->ranks - packet->block;
+  packet->hop = erar_links_from(packet->block, config->rank, config->ranks);
   packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
 }
 
@@ -214,9 +243,10 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
   __u8 *payload_at = erar_env_parked_payload(env, place);
 
   *verdict = ERAR_DROP;
-  if (packet->operation != number && packet->operation != number + ERAR_SLOTS) {
+  if (packet->operation == number ? ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OVER
+                                  : packet->operation != number + ERAR_SLOTS) {
     erar_env_count(
-        env, (__s32)(packet->operation - number) < 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);
+        env, (__s32)(packet->operation - number) <= 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);
     return 0;
   }
   if (packet->type != ERAR_REDUCE_SCATTER || !parked || !payload_at ||
@@ -256,13 +286,12 @@ ERAR_INLINE int erar_store(struct erar_env *env, struct erar_operation *operatio
                            const struct erar_packet *packet, __u8 *share, __u64 *state) {
   __u64 seen = ERAR_READ_ONCE(*state);
 
-  if (!erar_state_is_own(seen, packet->operation) ||
+  if (erar_share_of(operation, packet->operation, seen) != ERAR_SHARE_OWN ||
       __sync_val_compare_and_swap(state, seen, erar_state_of(packet->operation, ERAR_STORING)) !=
-          seen) {
-    erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
+          seen)
     return 0;
-  }
   if (erar_env_load(env, share, packet->payload_bytes)) {
+    __sync_lock_test_and_set(state, seen);
     erar_env_count(env, ERAR_DROP_INTERNAL, 1);
     return 0;
   }
@@ -308,18 +337,28 @@ ERAR_INLINE int erar_combine_share(struct erar_env *env, const struct erar_opera
 // The share stays as it is, so the hop may be repeated.
 ERAR_INLINE int erar_reduce(struct erar_env *env, struct erar_operation *operation,
                             struct erar_packet *packet, const __u8 *share, const __u64 *state) {
-  if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
-    erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
-    return 0;
-  }
   if (!erar_combine_share(env, operation, packet, share)) return 0;
   // A sum may have been stored over the share while it was being read: then this frame is a duplicate.
-  if (!erar_state_is_own(ERAR_READ_ONCE(*state), packet->operation)) {
+  if (erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state)) != ERAR_SHARE_OWN) {
     erar_env_count(env, ERAR_DROP_DUPLICATE, 1);
     return 0;
   }
   erar_env_count(env, ERAR_COUNT_ADDS, 1);
   return 1;
+}
+
+// A frame on its way to the turn rank meets a share that is this rank's own no more. Where the frame has
+// come from, the sum is missing or was when it left: the turn rank sends it again. Any other rank that
+// has it got it from ranks that all have it, so the frame is late.
+ERAR_INLINE enum erar_verdict erar_answer(struct erar_env *env, struct erar_packet *packet,
+                                          enum erar_share found, const __u8 *share) {
+  if (found != ERAR_SHARE_FINAL || packet->hop != erar_turn_hop(erar_env_config(env)->ranks))
+    return erar_drop(env, ERAR_DROP_DUPLICATE);
+  if (!erar_take_segment(env, packet, share)) return ERAR_DROP;
+  packet->type = packet->type == ERAR_REQUEST ? ERAR_REPAIR : ERAR_ALL_GATHER;
+  packet->hop++;
+  erar_env_count(env, ERAR_COUNT_ANSWERED, 1);
+  return erar_send(env, packet);
 }
 
 // A frame of an open operation, in range: reduce-scatter hop, turn, all-gather hop or end.
@@ -333,19 +372,79 @@ ERAR_INLINE enum erar_verdict erar_arrive(struct erar_env *env, struct erar_oper
   if (!share || !state || packet->payload_bytes == 0 ||
       packet->payload_bytes > config->segment_bytes)
     return erar_drop(env, ERAR_DROP_INTERNAL);
-  if (packet->type == ERAR_REDUCE_SCATTER) {
-    if (!erar_reduce(env, operation, packet, share, state)) return ERAR_DROP;
-    if (packet->hop == erar_turn_hop(config->ranks)) packet->type = ERAR_ALL_GATHER;
+  if (packet->type == ERAR_REDUCE_SCATTER || packet->type == ERAR_REQUEST) {
+    enum erar_share found = erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state));
+
+    if (found != ERAR_SHARE_OWN) return erar_answer(env, packet, found, share);
+    if (packet->type == ERAR_REQUEST) {
+      if (packet->hop == erar_turn_hop(config->ranks)) return erar_drop(env, ERAR_DROP_UNANSWERED);
+    } else {
+      if (!erar_reduce(env, operation, packet, share, state)) return ERAR_DROP;
+      if (packet->hop == erar_turn_hop(config->ranks)) packet->type = ERAR_ALL_GATHER;
+    }
   } else if (erar_is_damaged(env, operation, packet)) {
     return erar_drop(env, ERAR_DROP_CHECKSUM);
   }
-  if (packet->type == ERAR_ALL_GATHER) {
-    if (!erar_store(env, operation, packet, share, state)) return ERAR_DROP;
-    if (packet->hop == erar_last_hop(config->ranks))
-      return erar_start_own(env, operation, packet, ERAR_COUNT_RECYCLED);
+  if (packet->type == ERAR_ALL_GATHER || packet->type == ERAR_REPAIR) {
+    int stored = erar_store(env, operation, packet, share, state);
+    int last = packet->hop == erar_last_hop(config->ranks);
+
+    if (!stored && (last || packet->type == ERAR_ALL_GATHER))
+      return erar_drop(env, ERAR_DROP_DUPLICATE);
+    // Each segment is stored once at the end of its way, so one frame ends there and starts another.
+    if (last) return erar_start_own(env, operation, packet, ERAR_COUNT_RECYCLED);
   }
   packet->hop++;
   erar_env_count(env, ERAR_COUNT_FORWARDED, 1);
+  return erar_send(env, packet);
+}
+
+// What a process does about a segment whose sum does not come: its own is started again, any other asked
+// for. The frame has room for a whole segment. The turn rank's sum comes only by the origin's doing.
+ERAR_INLINE enum erar_verdict erar_resend(struct erar_env *env, struct erar_operation *operation,
+                                          struct erar_packet *packet) {
+  const struct erar_config *config = erar_env_config(env);
+  __u32 index = operation->first_segment + packet->segment;
+  const __u8 *share = erar_env_segment(env, index);
+  const __u64 *state = erar_env_state(env, index);
+
+  packet->type = packet->block == config->rank ? ERAR_REDUCE_SCATTER : ERAR_REQUEST;
+  packet->hop = erar_links_from(packet->block, config->rank, config->ranks) + 1;
+  packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+  packet->checksum = 0;
+  if (packet->hop > erar_turn_hop(config->ranks)) return ERAR_DROP;
+  if (!share || !state || !erar_is_in_range(config, operation, packet))
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  if (packet->type == ERAR_REQUEST) {
+    if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes))
+      return erar_drop(env, ERAR_DROP_INTERNAL);
+  } else if (!erar_take_segment(env, packet, share)) {
+    return ERAR_DROP;
+  }
+  // What was taken may have been half the share and half the sum.
+  if (erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state)) != ERAR_SHARE_OWN)
+    return ERAR_DROP;
+  erar_env_count(env, packet->type == ERAR_REQUEST ? ERAR_COUNT_REQUESTED : ERAR_COUNT_RESENT, 1);
+  return erar_send(env, packet);
+}
+
+// A process that waits says so round the whole ring, up to itself; every rank counts what it hears of each.
+ERAR_INLINE enum erar_verdict erar_show_life(struct erar_env *env) {
+  struct erar_packet packet = {ERAR_ALIVE, 1, erar_env_config(env)->rank, 0, 0, ERAR_CHUNK_BYTES, 0};
+
+  if (erar_env_resize(env, ERAR_HEADER_BYTES + packet.payload_bytes))
+    return erar_drop(env, ERAR_DROP_INTERNAL);
+  return erar_send(env, &packet);
+}
+
+ERAR_INLINE enum erar_verdict erar_hear(struct erar_env *env, struct erar_packet *packet) {
+  __u32 *heard = erar_env_heard(env, packet->block);
+
+  if (!heard) return erar_drop(env, ERAR_DROP_INTERNAL);
+  __sync_fetch_and_add(heard, 1);
+  erar_env_count(env, ERAR_COUNT_ALIVE, 1);
+  if (packet->hop == erar_env_config(env)->ranks) return ERAR_DROP;
+  packet->hop++;
   return erar_send(env, packet);
 }
 
@@ -381,30 +480,45 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
   return 1;
 }
 
+ERAR_INLINE enum erar_verdict erar_step_in(struct erar_env *env, struct erar_operation *operation,
+                                           struct erar_packet *packet, int from_process) {
+  const struct erar_config *config = erar_env_config(env);
+  enum erar_verdict verdict;
+
+  if (packet->type == ERAR_KICK) {
+    if (!from_process || !erar_is_open(operation, packet->operation))
+      return erar_drop(env, ERAR_DROP_KICK);
+    if (!erar_kick(env, operation, packet, &verdict)) return verdict;
+  } else if (!erar_is_open(operation, packet->operation) &&
+             !erar_park(env, operation, packet, &verdict)) {
+    return verdict;
+  }
+  if (!erar_is_in_range(config, operation, packet)) return erar_drop(env, ERAR_DROP_RANGE);
+  return erar_arrive(env, operation, packet);
+}
+
 // `from_process`: the frame was injected by this rank's process, which no frame from a wire can claim.
 ERAR_INLINE enum erar_verdict erar_step(struct erar_env *env, int from_process) {
   const struct erar_config *config = erar_env_config(env);
   struct erar_packet packet;
   struct erar_operation *operation;
   enum erar_verdict verdict;
+  __u64 *mark;
 
   if (!erar_parse(env, &packet, &verdict)) return verdict;
-  operation = erar_env_operation(env, packet.operation % ERAR_SLOTS);
-  if (!operation) return erar_drop(env, ERAR_DROP_INTERNAL);
-  if (packet.type == ERAR_KICK) {
-    if (!from_process || !erar_is_open(operation, packet.operation))
-      return erar_drop(env, ERAR_DROP_KICK);
-    if (!erar_kick(env, operation, &packet, &verdict)) return verdict;
-  } else {
+  if (packet.type != ERAR_KICK) {
     erar_env_count(env, ERAR_COUNT_PACKETS, 1);
     erar_env_count(env, ERAR_COUNT_BYTES, packet.payload_bytes);
     if (!erar_is_routed_here(config, &packet)) return erar_drop(env, ERAR_DROP_MISROUTED);
-    if (!erar_is_open(operation, packet.operation) &&
-        !erar_park(env, operation, &packet, &verdict))
-      return verdict;
+    if (packet.type == ERAR_ALIVE) return erar_hear(env, &packet);
   }
-  if (!erar_is_in_range(config, operation, &packet)) return erar_drop(env, ERAR_DROP_RANGE);
-  return erar_arrive(env, operation, &packet);
+  operation = erar_env_operation(env, packet.operation % ERAR_SLOTS);
+  mark = erar_env_mark(env);
+  if (!operation || !mark) return erar_drop(env, ERAR_DROP_INTERNAL);
+  __sync_lock_test_and_set(mark, erar_mark_of(packet.operation));  // a full barrier
+  verdict = erar_step_in(env, operation, &packet, from_process);
+  ERAR_WRITE_ONCE(*mark, 0);
+  return verdict;
 }
 
 #endif

@@ -8,7 +8,7 @@
 #include "base.h"
 
 #define ERAR_UDP_PORT 18520
-#define ERAR_MAGIC 0xE7A2 /* low nibble: protocol version 2 */
+#define ERAR_MAGIC 0xE7A3 /* low nibble: protocol version 3 */
 
 #define ERAR_HEADER_BYTES 72
 #define ERAR_UDP_HEADER_END 42 /* where a frame is long enough to tell whether it is ours */
@@ -28,6 +28,9 @@ enum erar_type {
   ERAR_KICK = 1,            // from the process only, never on a wire: start something
   ERAR_REDUCE_SCATTER = 2,  // payload is a partial sum
   ERAR_ALL_GATHER = 3,      // payload is the whole sum
+  ERAR_REQUEST = 4,         // a rank lacks the sum: the payload means nothing
+  ERAR_REPAIR = 5,          // the answer: as all-gather, but ranks that have the sum pass it on
+  ERAR_ALIVE = 6,           // the process of rank `block` waits: nothing else in it means anything
 };
 
 struct erar_frame {

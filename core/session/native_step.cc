@@ -74,6 +74,12 @@ __u64 erar_env_sum_words(erar_env* env, __u32 chunks) {
 
 __u32 erar_env_cpu(erar_env*) { return 0; }
 
+__u64* erar_env_mark(erar_env* env) { return &env->memory->mark->operation; }
+
+__u32* erar_env_heard(erar_env* env, __u32 rank) {
+  return rank < ERAR_MAX_RANKS ? &env->memory->heard[rank] : nullptr;
+}
+
 void erar_env_count(erar_env* env, __u32 counter, __u64 value) {
   env->memory->counters[counter] += value;
 }
@@ -86,15 +92,41 @@ void erar_env_complete(erar_env* env, erar_operation*) { ++*env->memory->complet
 
 namespace erar {
 
+namespace {
+
+void write_full_frame(const NativeMemory& memory, NativeFrame& frame, std::uint32_t operation) {
+  frame.size = std::size_t{ERAR_HEADER_BYTES} + memory.config->segment_bytes;
+  erar_write_kick(reinterpret_cast<erar_frame*>(frame.data), memory.config, operation);
+}
+
+}  // namespace
+
 Verdict native_step(NativeMemory& memory, NativeFrame& frame, bool from_process) {
   erar_env env{&memory, &frame};
   return static_cast<Verdict>(erar_step(&env, from_process ? 1 : 0));
 }
 
 Verdict native_kick(NativeMemory& memory, NativeFrame& frame, std::uint32_t operation) {
-  frame.size = std::size_t{ERAR_HEADER_BYTES} + memory.config->segment_bytes;
-  erar_write_kick(reinterpret_cast<erar_frame*>(frame.data), memory.config, operation);
+  write_full_frame(memory, frame, operation);
   return native_step(memory, frame, true);
+}
+
+Verdict native_resend(NativeMemory& memory, NativeFrame& frame, std::uint32_t operation,
+                      std::uint32_t block, std::uint32_t segment) {
+  write_full_frame(memory, frame, operation);
+  erar_env env{&memory, &frame};
+  erar_packet packet{};
+  packet.block = block;
+  packet.segment = segment;
+  packet.operation = operation;
+  return static_cast<Verdict>(
+      erar_resend(&env, erar_env_operation(&env, operation % ERAR_SLOTS), &packet));
+}
+
+Verdict native_alive(NativeMemory& memory, NativeFrame& frame) {
+  write_full_frame(memory, frame, 0);
+  erar_env env{&memory, &frame};
+  return static_cast<Verdict>(erar_show_life(&env));
 }
 
 }  // namespace erar

@@ -25,13 +25,19 @@ class RingDevice {
 
   // Opens the operation and sends its first frames; this rank's share lies in the arena.
   virtual Result<void> start(const erar_start& start) = 0;
-  // Gives an operation up: no frame of it changes the arena any more (but one that is being stored
-  // in this very moment).
+  // Ends an operation, done or not: no frame of it reads or changes the arena any more. Until then
+  // a done operation answers ranks that lost a frame of it, so its memory must stay as it is.
   virtual void close(std::uint32_t operation) = 0;
   [[nodiscard]] virtual bool done(std::uint32_t operation) const = 0;
-  // Sleeps until one of the operations, all of them started, is done. Error: none made progress for
-  // the time-out.
-  virtual Result<void> wait_any(std::span<const std::uint32_t> operations) = 0;
+  // Sleeps until one of the operations, all of them started, is done; has what is lost sent again
+  // meanwhile, of every operation under way. Error: none of them made progress for patience_ns;
+  // names the rank that is silent.
+  virtual Result<void> wait_any(std::span<const std::uint32_t> operations,
+                                std::uint64_t patience_ns) = 0;
+  // The patience that users have by default.
+  [[nodiscard]] virtual std::uint64_t timeout_ns() const = 0;
+  // Whether anything had to be sent again so far, here.
+  [[nodiscard]] virtual bool saw_losses() const = 0;
 };
 
 }  // namespace erar

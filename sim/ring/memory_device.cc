@@ -34,8 +34,9 @@ bool MemoryDevice::done(std::uint32_t operation) const {
   return mine().done(operation);
 }
 
-Result<void> MemoryDevice::wait_any(std::span<const std::uint32_t> operations) {
-  const std::uint64_t until_ns = monotonic_ns() + timeout_ns_;
+Result<void> MemoryDevice::wait_any(std::span<const std::uint32_t> operations,
+                                    std::uint64_t patience_ns) {
+  const std::uint64_t until_ns = monotonic_ns() + patience_ns;
   while (monotonic_ns() < until_ns) {
     {
       const std::lock_guard held(shared_.lock);

@@ -29,7 +29,10 @@ class MemoryDevice final : public RingDevice {
   Result<void> start(const erar_start& start) override;
   void close(std::uint32_t operation) override;
   [[nodiscard]] bool done(std::uint32_t operation) const override;
-  Result<void> wait_any(std::span<const std::uint32_t> operations) override;
+  Result<void> wait_any(std::span<const std::uint32_t> operations,
+                        std::uint64_t patience_ns) override;
+  [[nodiscard]] std::uint64_t timeout_ns() const override { return timeout_ns_; }
+  [[nodiscard]] bool saw_losses() const override { return false; }
 
  private:
   [[nodiscard]] MemoryRank& mine() const { return shared_.ring.rank(rank_); }

@@ -19,6 +19,8 @@ using Frame = std::vector<std::uint8_t>;
 class MemoryRank {
  public:
   explicit MemoryRank(const erar_config& config);
+  MemoryRank(const MemoryRank&) = delete;
+  MemoryRank& operator=(const MemoryRank&) = delete;
 
   [[nodiscard]] const erar_config& config() const { return config_; }
   // segment_bytes bytes of the arena; index < arena_segments.
@@ -39,12 +41,13 @@ class MemoryRank {
   // A frame from the wire, changed in place; on kForward it is what leaves.
   Verdict receive(Frame& frame);
 
+  // What the rank's process sees of all this, for as long as the rank lives.
+  [[nodiscard]] NativeMemory& memory() { return memory_; }
+
   [[nodiscard]] std::uint64_t counter(erar_counter counter) const { return counters_[counter]; }
   [[nodiscard]] std::uint64_t completions() const { return completions_; }
 
  private:
-  NativeMemory memory();
-
   erar_config config_;
   std::vector<std::uint64_t> arena_words_;
   std::vector<__u64> states_;
@@ -53,6 +56,9 @@ class MemoryRank {
   std::vector<erar_parked> parking_;
   std::array<std::uint64_t, ERAR_COUNTERS> counters_{};
   std::uint64_t completions_ = 0;
+  std::array<__u32, ERAR_MAX_RANKS> heard_{};
+  erar_mark mark_{};
+  NativeMemory memory_;
 };
 
 }  // namespace erar::sim

@@ -1,0 +1,32 @@
+// RollCall: which ranks' processes have been heard of, and what to say when nothing moves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/session/native_step.h"
+
+namespace erar {
+
+class RollCall {
+ public:
+  explicit RollCall(const NativeMemory& memory) : memory_(memory) {}
+
+  // Notes what was heard since the last look.
+  void look(std::uint64_t now_ns);
+
+  // Why nothing moves, as far as signs of life within the last silence_ns tell: "rank 2 is silent".
+  // Signs travel forward only. Those of the ranks that are between the culprit and this rank get
+  // here, so the culprit is the first silent rank before this one.
+  [[nodiscard]] std::string verdict(std::uint64_t now_ns, std::uint64_t silence_ns) const;
+
+ private:
+  [[nodiscard]] bool silent(unsigned rank, std::uint64_t now_ns, std::uint64_t silence_ns) const;
+
+  const NativeMemory& memory_;
+  std::array<std::uint32_t, ERAR_MAX_RANKS> counts_{};
+  std::array<std::uint64_t, ERAR_MAX_RANKS> heard_ns_{};
+};
+
+}  // namespace erar
