@@ -155,6 +155,7 @@ void Pipeline::take_opening() {
   CodecPart whole;
   whole.count = request_.count;
   whole.lanes = opening() + kSignatureBytes;
+  keep_output(0, request_.count);
   if (!codec_.decode(whole, nullptr, request_.output, false)) not_finite_ = true;
 }
 
@@ -219,6 +220,12 @@ Result<void> Pipeline::start_closing() {
   return start(next_operation() - 1, chunk, kAddWords, request_.checksum);
 }
 
+void Pipeline::keep_output(std::size_t first, std::size_t count) {
+  if (request_.undo == nullptr || request_.in_place) return;
+  const std::size_t bytes = codec_.format().element_bytes;
+  request_.undo->keep(request_.output + first * bytes, count * bytes, request_.count * bytes);
+}
+
 void Pipeline::finish(std::size_t group) {
   retention_.release(area_of(group));
   // Lanes in the caller's memory are overwritten by what they mean: nobody may be sent them any
@@ -227,6 +234,9 @@ void Pipeline::finish(std::size_t group) {
   if (skipped_[group % kPipelineDepth]) return;
   const std::size_t bytes = request_.count * codec_.format().element_bytes;
   std::byte* output = request_.output + group_first(group) * codec_.format().element_bytes;
+  // The only group of integers, or one whose scales say that all is well, ends the call.
+  if (plan_.groups > 1 || not_finite_ || (request_.is_float && !has_scales()))
+    keep_output(group_first(group), group_count(group));
   const std::byte* agreed = has_scales() ? records(group) : nullptr;
   if (!codec_.decode(part(group), agreed, output, bytes >= kLargeResultBytes)) not_finite_ = true;
 }

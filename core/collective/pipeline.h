@@ -21,6 +21,7 @@
 #include "core/collective/group_plan.h"
 #include "core/collective/retention.h"
 #include "core/collective/staging.h"
+#include "core/collective/undo.h"
 #include "core/session/ring_device.h"
 
 namespace erar {
@@ -35,10 +36,14 @@ struct PipelineRequest {
   std::size_t count = 0;
   std::optional<ArenaRange> in_place;  // input == output == registered memory, lanes fit
   bool whole = false;                  // in place and one group; equal on all ranks
+  bool is_float = true;
   bool refuse_not_finite = true;       // groups that hold a NaN or infinity need not be reduced
   bool checksum = true;
   std::size_t group_bytes = 0;
   CallSignature signature{};
+  // Takes what the output held where it is overwritten before the call is sure to succeed; not of
+  // memory in which the ring itself adds.
+  Undo* undo = nullptr;
 };
 
 // What a pipeline that ran to its end found out.
@@ -110,6 +115,7 @@ class Pipeline {
   void prepare(std::size_t group);
   Result<void> start_data(std::size_t group);
   Result<void> start_closing();
+  void keep_output(std::size_t first, std::size_t count);
   void finish(std::size_t group);
   void note_group(std::size_t group);
   Result<void> start(std::uint32_t number, const ArenaRange& range, const erar_combine& combine,

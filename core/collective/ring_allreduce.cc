@@ -87,8 +87,10 @@ Result<std::span<std::byte>> RingAllreduce::allocate(std::size_t bytes) {
 Result<void> RingAllreduce::allreduce(const void* input, void* output, std::size_t count,
                                       const Reduction& reduction) {
   if (broken_) return *broken_;
+  undo_.clear();
   auto reduced = reduce(static_cast<const std::byte*>(input), static_cast<std::byte*>(output),
                         count, reduction);
+  if (!reduced) undo_.restore(static_cast<std::byte*>(output));
   // After a time-out the ranks no longer agree on what is under way.
   if (!reduced && reduced.error().code != 0) broken_ = reduced.error();
   return reduced;
@@ -108,9 +110,11 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
   request.input = input;
   request.output = output;
   request.count = possible ? count : 0;
+  request.is_float = is_float(run.type);
   request.refuse_not_finite = reduction.not_finite == NotFinite::kRefuse;
   request.checksum = options_.checksum;
   request.group_bytes = options_.group_bytes;
+  request.undo = &undo_;
   if (input == output && codec->format().fits_in_place())
     request.in_place = arena_.find(output, request.count * size_of(run.type));
   // A call small enough for the opening is cut alike wherever its buffer lies.

@@ -21,7 +21,8 @@ namespace erar {
 struct RingAllreduceOptions {
   std::size_t group_bytes = 1U << 20;  // of lanes; the size in which buffers are pipelined
   bool checksum = true;
-  std::uint64_t goodbye_ns = 1'000'000'000;  // how long a rank that leaves waits for the others; 0: not
+  std::uint64_t goodbye_ns =
+      1'000'000'000;  // how long a rank that leaves waits for the others; 0: not
 };
 
 class RingAllreduce {
@@ -69,6 +70,7 @@ class RingAllreduce {
   Arena arena_;
   Staging staging_;
   Retention retention_;
+  Undo undo_;
   std::uint32_t next_operation_ = ERAR_FIRST_OPERATION;
   std::optional<Error> broken_;
   std::uint64_t agreement_ns_ = 0;

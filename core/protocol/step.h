@@ -34,131 +34,10 @@
 #ifndef ERAR_PROTOCOL_STEP_H
 #define ERAR_PROTOCOL_STEP_H
 
+#include "frame.h"
 #include "lanes.h"
 #include "operation.h"
 #include "packet.h"
-
-enum erar_verdict {
-  ERAR_PASS,     // not ours: to the network stack
-  ERAR_DROP,     // counted
-  ERAR_FORWARD,  // to the successor, headers written
-};
-
-ERAR_INLINE enum erar_verdict erar_drop(struct erar_env *env, __u32 counter) {
-  erar_env_count(env, counter, 1);
-  return ERAR_DROP;
-}
-
-ERAR_INLINE int erar_is_foreign(const struct erar_frame *frame) {
-  return frame->eth_type != ERAR_BE16(0x0800) || frame->ip_version_ihl != 0x45 ||
-         frame->ip_protocol != 17 || (frame->ip_fragment & ERAR_BE16(0x3fff)) != 0 ||
-         frame->udp_destination != ERAR_BE16(ERAR_UDP_PORT);
-}
-
-// 1 when the frame is of this job and well-formed; else *verdict says what becomes of it.
-ERAR_INLINE int erar_parse(struct erar_env *env, struct erar_packet *packet,
-                           enum erar_verdict *verdict) {
-  const struct erar_config *config = erar_env_config(env);
-  __u8 *data = erar_env_data(env);
-  __u8 *end = erar_env_data_end(env);
-  const struct erar_frame *frame = (const struct erar_frame *)(const void *)data;
-
-  *verdict = ERAR_PASS;
-  if (data + ERAR_UDP_HEADER_END > end || erar_is_foreign(frame)) {
-    erar_env_count(env, ERAR_COUNT_FOREIGN, 1);
-    return 0;
-  }
-  if (data + ERAR_HEADER_BYTES > end) {
-    *verdict = erar_drop(env, ERAR_DROP_SHORT);
-    return 0;
-  }
-  packet->type = frame->type;
-  packet->hop = frame->hop;
-  packet->block = ERAR_BE16(frame->block);
-  packet->segment = ERAR_BE32(frame->segment);
-  packet->operation = ERAR_BE32(frame->operation);
-  packet->payload_bytes = ERAR_BE16(frame->payload_bytes);
-  packet->checksum = frame->checksum;
-  if (frame->magic != ERAR_BE16(ERAR_MAGIC)) {
-    *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
-    return 0;
-  }
-  if (frame->job != ERAR_BE16(config->job) || frame->token != ERAR_BE32(config->token)) {
-    *verdict = erar_drop(env, ERAR_DROP_JOB);
-    return 0;
-  }
-  if (packet->type == ERAR_KICK) return 1;
-  if (packet->payload_bytes == 0 || packet->payload_bytes % ERAR_CHUNK_BYTES != 0 ||
-      packet->payload_bytes > config->segment_bytes ||
-      frame->ip_total_length != ERAR_BE16(packet->payload_bytes + ERAR_IP_OVERHEAD_BYTES) ||
-      frame->udp_length != ERAR_BE16(packet->payload_bytes + ERAR_UDP_OVERHEAD_BYTES)) {
-    *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
-    return 0;
-  }
-  if ((__u64)(end - data) < ERAR_HEADER_BYTES + packet->payload_bytes) {
-    *verdict = erar_drop(env, ERAR_DROP_SHORT);
-    return 0;
-  }
-  return 1;
-}
-
-// Whether block, hop and type can be: the frame must have ended its links at this very rank.
-ERAR_INLINE int erar_is_routed_here(const struct erar_config *config,
-                                    const struct erar_packet *packet) {
-  __u32 turn = erar_turn_hop(config->ranks);
-
-  if (packet->block >= config->ranks || packet->hop == 0 ||
-      packet->hop > erar_last_hop(config->ranks))
-    return 0;
-  switch (packet->type) {
-    case ERAR_REDUCE_SCATTER:
-    case ERAR_REQUEST:
-      if (packet->hop > turn) return 0;
-      break;
-    case ERAR_ALIVE:
-      if (packet->hop > config->ranks) return 0;
-      break;
-    case ERAR_ALL_GATHER:
-    case ERAR_REPAIR:
-      if (packet->hop <= turn) return 0;
-      break;
-    default:
-      return 0;
-  }
-  return erar_receiver(packet->block, packet->hop, config->ranks) == config->rank;
-}
-
-// Writes the headers for the link to the successor; the frame already has its final size.
-ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_packet *packet) {
-  const struct erar_config *config = erar_env_config(env);
-  __u8 *data = erar_env_data(env);
-  struct erar_frame *frame = (struct erar_frame *)(void *)data;
-  erar_word *words = (erar_word *)(void *)data;
-
-  if (data + ERAR_HEADER_BYTES > erar_env_data_end(env))
-    return erar_drop(env, ERAR_DROP_INTERNAL);
-  ERAR_UNROLL
-  for (int i = 0; i < 5; i++) words[i] = config->link[i];
-  if (packet->payload_bytes != config->segment_bytes) {
-    __u16 total = ERAR_BE16(packet->payload_bytes + ERAR_IP_OVERHEAD_BYTES);
-
-    frame->ip_total_length = total;
-    frame->ip_checksum = erar_ip_checksum_fold(config->link_checksum_base + total);
-    frame->udp_length = ERAR_BE16(packet->payload_bytes + ERAR_UDP_OVERHEAD_BYTES);
-  }
-  frame->udp_checksum = 0;
-  frame->type = (__u8)packet->type;
-  frame->hop = (__u8)packet->hop;
-  frame->block = ERAR_BE16(packet->block);
-  frame->job = ERAR_BE16(config->job);
-  frame->segment = ERAR_BE32(packet->segment);
-  frame->operation = ERAR_BE32(packet->operation);
-  frame->token = ERAR_BE32(config->token);
-  frame->payload_bytes = ERAR_BE16(packet->payload_bytes);
-  frame->magic = ERAR_BE16(ERAR_MAGIC);
-  frame->checksum = packet->checksum;
-  return ERAR_FORWARD;
-}
 
 // The frame takes this rank's segment as its payload.
 ERAR_INLINE int erar_take_segment(struct erar_env *env, struct erar_packet *packet,
@@ -375,6 +254,8 @@ ERAR_INLINE enum erar_verdict erar_arrive(struct erar_env *env, struct erar_oper
   if (packet->type == ERAR_REDUCE_SCATTER || packet->type == ERAR_REQUEST) {
     enum erar_share found = erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state));
 
+    if (packet->type == ERAR_REQUEST && packet->checksum != 0)
+      return erar_drop(env, ERAR_DROP_CHECKSUM);
     if (found != ERAR_SHARE_OWN) return erar_answer(env, packet, found, share);
     if (packet->type == ERAR_REQUEST) {
       if (packet->hop == erar_turn_hop(config->ranks)) return erar_drop(env, ERAR_DROP_UNANSWERED);
@@ -396,55 +277,6 @@ ERAR_INLINE enum erar_verdict erar_arrive(struct erar_env *env, struct erar_oper
   }
   packet->hop++;
   erar_env_count(env, ERAR_COUNT_FORWARDED, 1);
-  return erar_send(env, packet);
-}
-
-// What a process does about a segment whose sum does not come: its own is started again, any other asked
-// for. The frame has room for a whole segment. The turn rank's sum comes only by the origin's doing.
-ERAR_INLINE enum erar_verdict erar_resend(struct erar_env *env, struct erar_operation *operation,
-                                          struct erar_packet *packet) {
-  const struct erar_config *config = erar_env_config(env);
-  __u32 index = operation->first_segment + packet->segment;
-  const __u8 *share = erar_env_segment(env, index);
-  const __u64 *state = erar_env_state(env, index);
-
-  packet->type = packet->block == config->rank ? ERAR_REDUCE_SCATTER : ERAR_REQUEST;
-  packet->hop = erar_links_from(packet->block, config->rank, config->ranks) + 1;
-  packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
-  packet->checksum = 0;
-  if (packet->hop > erar_turn_hop(config->ranks)) return ERAR_DROP;
-  if (!share || !state || !erar_is_in_range(config, operation, packet))
-    return erar_drop(env, ERAR_DROP_INTERNAL);
-  if (packet->type == ERAR_REQUEST) {
-    if (erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes))
-      return erar_drop(env, ERAR_DROP_INTERNAL);
-  } else if (!erar_take_segment(env, packet, share)) {
-    return ERAR_DROP;
-  }
-  // What was taken may have been half the share and half the sum.
-  if (erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state)) != ERAR_SHARE_OWN)
-    return ERAR_DROP;
-  erar_env_count(env, packet->type == ERAR_REQUEST ? ERAR_COUNT_REQUESTED : ERAR_COUNT_RESENT, 1);
-  return erar_send(env, packet);
-}
-
-// A process that waits says so round the whole ring, up to itself; every rank counts what it hears of each.
-ERAR_INLINE enum erar_verdict erar_show_life(struct erar_env *env) {
-  struct erar_packet packet = {ERAR_ALIVE, 1, erar_env_config(env)->rank, 0, 0, ERAR_CHUNK_BYTES, 0};
-
-  if (erar_env_resize(env, ERAR_HEADER_BYTES + packet.payload_bytes))
-    return erar_drop(env, ERAR_DROP_INTERNAL);
-  return erar_send(env, &packet);
-}
-
-ERAR_INLINE enum erar_verdict erar_hear(struct erar_env *env, struct erar_packet *packet) {
-  __u32 *heard = erar_env_heard(env, packet->block);
-
-  if (!heard) return erar_drop(env, ERAR_DROP_INTERNAL);
-  __sync_fetch_and_add(heard, 1);
-  erar_env_count(env, ERAR_COUNT_ALIVE, 1);
-  if (packet->hop == erar_env_config(env)->ranks) return ERAR_DROP;
-  packet->hop++;
   return erar_send(env, packet);
 }
 
@@ -479,6 +311,8 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
   erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
   return 1;
 }
+
+#include "resend.h"
 
 ERAR_INLINE enum erar_verdict erar_step_in(struct erar_env *env, struct erar_operation *operation,
                                            struct erar_packet *packet, int from_process) {

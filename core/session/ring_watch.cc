@@ -137,7 +137,7 @@ Error RingWatch::gave_up(std::span<const std::uint32_t> waited, std::uint64_t no
   return Error{ETIMEDOUT, "rank " + std::to_string(memory_.config->rank) + ": operation",
                std::to_string(waited.front()) + " stopped at " + std::to_string(operation.finals) +
                    " of " + std::to_string(operation.segments) +
-                   " segments: " + roll_call_.verdict(now_ns, patience_ns / 2)};
+                   " segments: " + roll_call_.verdict(progress_ns_, now_ns, patience_ns / 2)};
 }
 
 }  // namespace erar

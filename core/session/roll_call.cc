@@ -1,6 +1,9 @@
 // RollCall: counts of signs of life, and the conclusions from them.
 #include "core/session/roll_call.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace erar {
 
 void RollCall::look(std::uint64_t now_ns) {
@@ -12,28 +15,33 @@ void RollCall::look(std::uint64_t now_ns) {
   }
 }
 
-bool RollCall::silent(unsigned rank, std::uint64_t now_ns, std::uint64_t silence_ns) const {
-  return heard_ns_[rank] == 0 || now_ns - heard_ns_[rank] > silence_ns;
-}
-
-std::string RollCall::verdict(std::uint64_t now_ns, std::uint64_t silence_ns) const {
+std::string RollCall::verdict(std::uint64_t stalled_ns, std::uint64_t now_ns,
+                              std::uint64_t silence_ns) const {
   const unsigned ranks = memory_.config->ranks;
   const unsigned self = memory_.config->rank;
-  unsigned silent_ranks = 0;
-  unsigned culprit = self;
+  const std::uint64_t since_ns = now_ns - std::min(silence_ns, now_ns);
+  std::optional<unsigned> culprit;
+  std::optional<unsigned> left;
+  bool any_heard = false;
   for (unsigned back = 1; back < ranks; back++) {
     const unsigned rank = (self + ranks - back) % ranks;
-    if (!silent(rank, now_ns, silence_ns)) continue;
-    if (silent_ranks++ == 0) culprit = rank;
+    if (heard_since(rank, since_ns)) {
+      any_heard = true;
+    } else if (heard_since(rank, stalled_ns)) {
+      if (!left) left = rank;
+      any_heard = true;
+    } else if (!culprit) {
+      culprit = rank;
+    }
   }
-  const std::string name = "rank " + std::to_string(culprit) + " is silent";
-  if (silent_ranks == 0)
-    return silent(self, now_ns, silence_ns)
-               ? "what this rank sends to rank " + std::to_string((self + 1) % ranks) +
-                     " does not come round the ring"
-               : "all ranks are there, but frames are lost";
-  if (silent_ranks == ranks - 1 && ranks > 2) return name + ", or this rank is cut off";
-  return name;
+  if (!culprit) culprit = left;
+  if (culprit)
+    return "rank " + std::to_string(*culprit) + " is silent" +
+           (any_heard || ranks == 2 ? "" : ", or this rank is cut off");
+  if (!heard_since(self, since_ns))
+    return "what this rank sends to rank " + std::to_string((self + 1) % ranks) +
+           " does not come round the ring";
+  return "all ranks are there, but frames are lost";
 }
 
 }  // namespace erar

@@ -9,19 +9,24 @@
 
 namespace erar::sim {
 
+erar_config memory_ring_config(unsigned rank, unsigned ranks, unsigned mtu,
+                               std::uint32_t arena_segments, std::uint32_t token) {
+  RingEndpoint endpoint;
+  endpoint.rank = rank;
+  endpoint.ranks = ranks;
+  endpoint.mtu = mtu;
+  endpoint.source_mac = {0x02, 0, 0, 0, 1, static_cast<std::uint8_t>(rank)};
+  endpoint.next_mac = {0x02, 0, 0, 0, 2, static_cast<std::uint8_t>((rank + 1) % ranks)};
+  endpoint.source_ipv4 = 0x0a4e0001U + (rank << 8);
+  endpoint.next_ipv4 = 0x0a4e0002U + (rank << 8);
+  return *make_ring_config(endpoint, arena_segments, 1, token);
+}
+
 MemoryRing::MemoryRing(const MemoryRingOptions& options)
     : links_(options.ranks), random_(options.seed), reorder_(options.reorder) {
   for (unsigned rank = 0; rank < options.ranks; rank++) {
-    RingEndpoint endpoint;
-    endpoint.rank = rank;
-    endpoint.ranks = options.ranks;
-    endpoint.mtu = options.mtu;
-    endpoint.source_mac = {0x02, 0, 0, 0, 1, static_cast<std::uint8_t>(rank)};
-    endpoint.next_mac = {0x02, 0, 0, 0, 2, static_cast<std::uint8_t>((rank + 1) % options.ranks)};
-    endpoint.source_ipv4 = 0x0a4e0001U + (rank << 8);
-    endpoint.next_ipv4 = 0x0a4e0002U + (rank << 8);
-    const auto config = make_ring_config(endpoint, options.arena_segments, 1, 0x5eed);
-    ranks_.push_back(std::make_unique<MemoryRank>(*config));
+    ranks_.push_back(std::make_unique<MemoryRank>(
+        memory_ring_config(rank, options.ranks, options.mtu, options.arena_segments, 0x5eed)));
   }
 }
 

@@ -25,6 +25,10 @@ struct MemoryRingOptions {
   bool reorder = false;
 };
 
+// The constants of a rank of a ring in memory.
+erar_config memory_ring_config(unsigned rank, unsigned ranks, unsigned mtu,
+                               std::uint32_t arena_segments, std::uint32_t token);
+
 class MemoryRing {
  public:
   explicit MemoryRing(const MemoryRingOptions& options);

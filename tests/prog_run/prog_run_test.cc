@@ -217,6 +217,7 @@ TEST_F(ProgRun, AChangedPayloadIsDroppedOnAnyHop) {
     header->hop = hop.hop;
     header->block = ERAR_BE16(hop.block);
     header->segment = ERAR_BE32(hop.segment);
+    tests::seal(frame);
     Frame wrong = frame;
     wrong[ERAR_HEADER_BYTES + 700] ^= 0x10;
     expect_same(wrong);
@@ -254,6 +255,7 @@ TEST_F(ProgRun, TheLastReceiverStoresAndRecyclesIntoItsOwnBlock) {
   header->hop = 6;
   header->block = ERAR_BE16(3);
   header->segment = ERAR_BE32(7);
+  tests::seal(frame);
   const Frame sent = expect_same(frame);
   EXPECT_EQ(counter(ERAR_COUNT_RECYCLED), 1U);
   EXPECT_EQ(std::memcmp(device_->arena().data() + 7 * 1408, frame.data() + ERAR_HEADER_BYTES, 1408),
