@@ -188,6 +188,13 @@ TEST(NumericsOptions, RefusalsNameOptionValueAndWhatIsAllowed) {
   for (const char* value : {"-1", "", "1.5"})
     EXPECT_NE(refused(&NumericsArguments::seed, value).find("--seed"), std::string::npos);
   EXPECT_EQ(refused(&NumericsArguments::ranks, "64,2"), "accepted");
+  NumericsArguments arguments;
+  arguments.json = "no-such-file";
+  arguments.csv = "./no-such-file";
+  const auto parsed = parse_numerics_options(arguments);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message(),
+            "--json no-such-file --csv ./no-such-file: both options name the same file");
 }
 
 }  // namespace
