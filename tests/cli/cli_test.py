@@ -202,6 +202,11 @@ class Numerics(CliTest):
         self.assert_refused(done, 1, "/nowhere/rows.csv")
         self.assertEqual(done.stdout, "")
 
+    def test_threads_or_memory_that_cannot_be_had(self):
+        done = erar("numerics", "--ranks", "64", "--count", "1024",
+                    prefix=("prlimit", "--as=400000000"))
+        self.assert_refused(done, 1, "64 ranks", "1024 elements")
+
     def test_one_file_for_both_reports(self):
         with tempfile.TemporaryDirectory() as folder:
             for command in (["numerics"], ["bench", "allreduce"]):
