@@ -36,7 +36,7 @@ class Backend {
   virtual Result<void> allreduce(const void* input, void* output, std::size_t count,
                                  const Reduction& reduction) = 0;
 
-  // How long the last allreduce waited for the ranks to agree on exponents before its first data
+  // How long the last allreduce waited for the ranks to agree on scales before its first data
   // could leave; 0 where there is nothing to agree on.
   [[nodiscard]] virtual std::uint64_t agreement_ns() const { return 0; }
 

@@ -1,4 +1,4 @@
-// Block floating point: float32 values to carry-safe lanes with a shared scale, and back.
+// Block floating point: float32 values to lanes with a shared scale, and back.
 //
 // The buffer is cut into exponent blocks of kExponentBlock consecutive elements, counted from the
 // buffer's first element. All values of a block share one scale 2^s, which follows from the sum A
@@ -6,12 +6,14 @@
 // becomes the lane
 //   q = round_to_nearest_even(x * 2^s) + bias,   bias = floor(2^31 / ranks)
 // as a signed number, and two lanes the 64-bit word low + high * 2^32, in which a negative low lane
-// borrows from the high one. s is the largest integer with A * 2^s <= ranks * bias - ranks / 2 - 2,
-// so a sum of words has both lanes in 0 .. 2^32 - 1, whatever the words on the way. The sum of the
-// lanes minus ranks * bias, times 2^-s, is the result. It is an integer sum, so it does not depend
-// on the order of the ranks. A block does not depend on segment size, MTU or pipelining either.
-// Error of a sum: at most ranks/2 steps of 2^-s, where a step is no more than A * 2^-30 (and a
-// trifle), and then the rounding to float.
+// borrows from the high one. s is the largest integer with A' * 2^s <= ranks * bias - ranks / 2 -
+// 2, where A' is A in double precision, made larger by a 2^-48th so that rounding cannot make it
+// too small. So a sum of words has both lanes in 0 .. 2^32 - 1, whatever the words on the way. The
+// sum of the lanes minus ranks * bias, times 2^-s, is the result. It is an integer sum, so it does
+// not depend on the order of the ranks. A block does not depend on segment size, MTU or pipelining
+// either.
+// Error of a sum: at most ranks/2 steps of 2^-s, where a step is no more than A * 2^-30 and a
+// trifle, A * 2^-30 * (1 + 2^-24), and then the rounding to float.
 //
 // The bits depend neither on the instruction set nor on the caller's MXCSR: rounding mode and
 // denormal flushing (-ffast-math) are set for the time of a call and put back.
@@ -72,7 +74,8 @@ enum class Destination { kCache, kMemory };
 
 // Values of summed lanes; values and lanes are the same memory (then destination does not matter)
 // or do not overlap. The result is the correctly rounded float of the exact integer sum, +0 if that
-// is 0; where it exceeds FLT_MAX it becomes +-infinity as in IEEE addition.
+// is 0; where it exceeds FLT_MAX it becomes +-infinity as in IEEE addition. The exact sum of the
+// values may then be below FLT_MAX, by ranks/2 steps at most.
 void dequantise(const std::uint32_t* lanes, std::span<const BlockScale> scales, unsigned ranks,
                 std::span<float> values, Destination destination = Destination::kCache);
 

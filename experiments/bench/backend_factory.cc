@@ -38,6 +38,10 @@ std::span<const std::string_view> backend_names() { return kNames; }
 
 bool wants_xdp_switch(std::string_view name) { return name != "tcp"; }
 
+Summation summation_of(std::string_view name) {
+  return name == "tcp" ? Summation::kRing : Summation::kBlocks;
+}
+
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, const RingEndpoint& endpoint,
                                               const BackendSettings& settings) {
   if (name == "erar") return open_erar(endpoint, settings);

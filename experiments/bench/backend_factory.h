@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/backend.h"
+#include "experiments/bench/float_bound.h"
 
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,8 @@ std::span<const std::string_view> backend_names();
 // Whether the backend's frames go through the fabric's XDP switch where it has one. TCP's do not:
 // with XDP on its ports a bridge loses the offloads that TCP lives on.
 bool wants_xdp_switch(std::string_view name);
+
+Summation summation_of(std::string_view name);
 
 // To be called in the rank's own process and network namespace. The name is one of backend_names().
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, const RingEndpoint& endpoint,

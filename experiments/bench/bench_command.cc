@@ -10,6 +10,7 @@
 #include "experiments/bench/sweep.h"
 #include "experiments/bench/table.h"
 #include "experiments/cli/privilege.h"
+#include "experiments/cli/reporting.h"
 #include "experiments/version.h"
 
 #include <fmt/format.h>
@@ -24,6 +25,9 @@
 
 namespace erar::bench {
 namespace {
+
+using cli::complain;
+using cli::print_out;
 
 struct OptionRow {
   const char* name;
@@ -72,24 +76,6 @@ constexpr OptionRow kOptions[] = {
     {"--csv", &BenchArguments::csv, "Also write the rows to this file"},
 };
 
-struct Reports {
-  std::optional<ReportFile> json;
-  std::optional<ReportFile> csv;
-};
-
-int complain(const Error& error, int exit_status) {
-  fmt::print(stderr, "erar: {}\n", error.message());
-  return exit_status;
-}
-
-Result<void> open_report(const std::string& path, std::optional<ReportFile>& file) {
-  if (path.empty()) return {};
-  Result<ReportFile> opened = ReportFile::open(path);
-  if (!opened) return opened.error();
-  file.emplace(*std::move(opened));
-  return {};
-}
-
 // On a terminal one line that each measurement overwrites; elsewhere nothing.
 class Progress {
  public:
@@ -106,26 +92,8 @@ class Progress {
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-// fmt::print throws when the reader of a pipe is gone; a measurement must not end by that.
-bool print_out(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0;
-}
-
-int write_reports(const Conditions& conditions, const std::vector<Row>& rows, Reports& reports) {
-  int status = 0;
-  if (reports.json) {
-    const Result<void> written = reports.json->commit(json_report(conditions, rows));
-    if (!written) status = complain(written.error(), 1);
-  }
-  if (reports.csv) {
-    const Result<void> written = reports.csv->commit(csv_report(conditions, rows));
-    if (!written) status = complain(written.error(), 1);
-  }
-  return status;
-}
-
-int measure_and_report(const Conditions& conditions, FabricLease& lease, Reports& reports) {
+int measure_and_report(const Conditions& conditions, FabricLease& lease,
+                       cli::ReportFiles& reports) {
   const Progress progress;
   if (!print_out(table_header(conditions))) return complain(errno_error("write", "the table"), 1);
   SweepObserver observer;
@@ -144,7 +112,8 @@ int measure_and_report(const Conditions& conditions, FabricLease& lease, Reports
   if (std::ferror(stdout) != 0 || !print_out(table_footer(conditions, rows))) {
     return complain(refusal("nobody reads the table, no report written"), 1);
   }
-  const int written = write_reports(conditions, rows, reports);
+  const int written =
+      cli::write_reports(reports, json_report(conditions, rows), csv_report(conditions, rows));
   return written != 0 ? written : exit_status_of(rows);
 }
 
@@ -152,20 +121,15 @@ int run_bench(const BenchArguments& arguments) {
   const Result<BenchOptions> options = parse_bench_options(arguments);
   if (!options) return complain(options.error(), 2);
   if (!cli::have_root()) return 1;
-  Reports reports;
-  if (Result<void> opened = open_report(options->json_path, reports.json); !opened) {
-    return complain(opened.error(), 1);
-  }
-  if (Result<void> opened = open_report(options->csv_path, reports.csv); !opened) {
-    return complain(opened.error(), 1);
-  }
+  Result<cli::ReportFiles> reports = cli::open_reports(options->json_path, options->csv_path);
+  if (!reports) return complain(reports.error(), 1);
   const InterruptGuard interrupts;
   bool wrong_arguments = false;
   Result<FabricLease> lease = FabricLease::take(*options, wrong_arguments);
   if (!lease) return complain(lease.error(), wrong_arguments ? 2 : 1);
   const Conditions conditions{read_host_info(),       ERAR_VERSION, ERAR_COMMIT,
                               lease->fabric().spec(), *options,     SoftirqMeter::open().valid()};
-  return measure_and_report(conditions, *lease, reports);
+  return measure_and_report(conditions, *lease, *reports);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "experiments/bench/options.h"
 
 #include "experiments/bench/backend_factory.h"
+#include "experiments/cli/reporting.h"
 
 #include <fmt/format.h>
 
@@ -311,8 +312,8 @@ Result<BenchOptions> parse_bench_options(const BenchArguments& arguments) {
   options.json_path = arguments.json;
   options.csv_path = arguments.csv;
   options.counters = arguments.counters;
-  if (!options.json_path.empty() && options.json_path == options.csv_path) {
-    reader.refuse(bad_value("--csv", options.csv_path, "must be another file than --json"));
+  if (const auto checked = cli::check_report_paths(arguments.json, arguments.csv); !checked) {
+    reader.refuse(checked.error());
   }
   if (options.registered && arguments.in_place) {
     reader.refuse(refusal("--in-place: is for --buffers caller; registered buffers always are"));

@@ -5,7 +5,6 @@
 #include "core/numeric/half.h"
 #include "core/numeric/half_element.h"
 #include "core/numeric/per_instruction_set.h"
-#include "experiments/bench/float_bound.h"
 #include "workloads/generator/values.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace {
 using numeric::Bfloat16;
 using numeric::Float16;
 
-// One exponent block, so that the largest magnitude is at hand for the bound.
+// One exponent block, so that the largest magnitudes are at hand for the bound.
 constexpr std::size_t kBlock = numeric::kExponentBlock;
 static_assert(kBlock == workloads::kScaleBlock);
 
@@ -102,9 +101,9 @@ using Value = std::conditional_t<std::is_same_v<Element, double>, double, float>
 }
 
 // Sums of one block over the ranks, in arithmetic that is exact enough to be the truth: float64 in
-// pairs of doubles, which vectorise where long doubles do not. The largest magnitude is kept as
-// bits: they order as the magnitudes do, and integer maxima vectorise where those of floats do not
-// (NaN).
+// pairs of doubles, which vectorise where long doubles do not. The largest magnitude of the values
+// added last is kept as bits: they order as the magnitudes do, and integer maxima vectorise where
+// those of floats do not (NaN).
 template <class V>
 struct FloatBlock {
   static constexpr bool kPairs = std::is_same_v<V, double>;
@@ -124,7 +123,7 @@ struct AddValues {
     using Bits = typename FloatBlock<V>::Bits;
     const double factor_upper = upper_half(factor);
     const double factor_lower = factor - factor_upper;
-    Bits largest = block->largest_bits;
+    Bits largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
       largest = std::max(largest, std::bit_cast<Bits>(values[i]) & FloatBlock<V>::kMagnitude);
       const auto value = static_cast<double>(values[i]);
@@ -211,14 +210,19 @@ std::uint64_t wrong_float_sums(const Operation& operation, std::size_t first,
   const double power = std::ldexp(1.0, exponent - 1);
   FloatBlock<V> block;
   std::array<V, kBlock> values;
+  BlockMaxima maxima;
   for (unsigned rank = 0; rank < operation.ranks; ++rank) {
     fill_values<Element>(operation, rank, first, {values.data(), result.size()});
     numeric::run_widest<AddValues<V>>(values.data(), result.size(), factor, &block);
+    const double largest =
+        product_of(reduction, static_cast<double>(std::bit_cast<V>(block.largest_bits)));
+    maxima.largest = std::max(maxima.largest, largest);
+    maxima.sum += largest;
   }
-  const double limit =
-      workloads::magnitude_limit(stream_of(operation, 0), reduction.type, first / kBlock);
-  const FloatBound bound(reduction, operation.ranks,
-                         static_cast<double>(std::bit_cast<V>(block.largest_bits)), limit);
+  maxima.largest_ever = product_of(
+      reduction,
+      workloads::magnitude_limit(stream_of(operation, 0), reduction.type, first / kBlock));
+  const FloatBound bound(reduction, operation.ranks, operation.summation, maxima);
   const unsigned divisor = reduction.op == ReduceOp::kAverage ? operation.ranks : 1;
   return numeric::run_widest<CountWrong<V>>(result.data(), result.size(), divisor, power,
                                             static_cast<const FloatBlock<V>*>(&block), bound);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/data_type.h"
+#include "experiments/bench/float_bound.h"
 #include "workloads/generator/values.h"
 
 #include <cstddef>
@@ -18,6 +19,7 @@ struct Operation {
   std::uint64_t seed = 0;
   workloads::Magnitudes magnitudes = workloads::Magnitudes::kApart;
   std::optional<std::uint64_t> scale_seed{};  // of all operations on the same buffers
+  Summation summation = Summation::kBlocks;   // how floats were added up
 };
 
 // What a rank's input is to be filled from. Integers whose average is asked for have as much
@@ -26,7 +28,8 @@ workloads::Stream stream_of(const Operation& operation, unsigned rank);
 
 // Elements of the result that are not what the operation's may be.
 // Integers: exact; sums modulo the type's width, averages truncated towards zero. min and max:
-// exact, -0 and +0 being equal. Sums and averages of floats: within FloatBound of the exact one.
+// exact, -0 and +0 being equal. Sums and averages of floats: within the FloatBound of the way they
+// were added up.
 // NaN is always wrong.
 std::uint64_t count_wrong(const Operation& operation, std::span<const std::byte> result);
 

@@ -186,6 +186,7 @@ class RankLoop {
                    workloads::operation_seed(plan_.seed, next_operation_ + in_chain),
                    plan_.magnitudes};
     if (plan_.reduction.compressed) made.scale_seed = plan_.seed;
+    made.summation = plan_.summation;
     return made;
   }
 

@@ -10,6 +10,7 @@
 
 #include "core/backend.h"
 #include "experiments/bench/cpu_meter.h"
+#include "experiments/bench/float_bound.h"
 #include "experiments/bench/shared_region.h"
 #include "workloads/generator/values.h"
 
@@ -28,6 +29,7 @@ struct RankPlan {
   std::uint64_t iters = 1;   // timed operations
   std::uint64_t seed = 1;
   workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;
+  Summation summation = Summation::kBlocks;  // of floats: what the oracle lets pass
 };
 
 // Timed operations in a chain: as many as keep its data about 4 MiB, from 1 to 32, and no more than

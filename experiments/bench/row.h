@@ -46,7 +46,7 @@ struct Row {
   double max_us = 0;
   double algbw_gbps = 0;  // 1e9 bytes of message per second at the median
   double busbw_gbps = 0;  // algbw * 2 (ranks - 1) / ranks: what each link carries
-  // Median of what the slowest rank waited for agreement on exponents before its first data could
+  // Median of what the slowest rank waited for agreement on scales before its first data could
   // leave; absent where no operation had anything to agree on.
   std::optional<double> agreement_us{};
   std::uint64_t wrong = 0;

@@ -35,6 +35,7 @@ RankPlan plan_of(const BenchOptions& options, const Row& row) {
   plan.iters = options.iters;
   plan.seed = options.seed;
   plan.magnitudes = options.magnitudes;
+  plan.summation = summation_of(row.backend);
   return plan;
 }
 

@@ -11,6 +11,7 @@
 #include "emu/netns/layout.h"
 #include "emu/netns/state_file.h"
 #include "experiments/cli/privilege.h"
+#include "experiments/cli/reporting.h"
 
 namespace erar::cli {
 namespace {
@@ -21,28 +22,17 @@ struct UpOptions {
   std::string offloads = "on";
 };
 
-int report(const Error& error) {
-  fmt::print(stderr, "erar: {}\n", error.message());
-  return 1;
-}
-
 int fabric_up(const UpOptions& options) {
   if (!have_root()) return 1;
   FabricSpec spec = options.spec;
   auto kind = parse_fabric_kind(options.kind);
-  if (!kind) {
-    report(kind.error());
-    return 2;
-  }
+  if (!kind) return complain(kind.error(), 2);
   spec.kind = *kind;
   spec.offloads = options.offloads == "on";
   auto checked = check_fabric_spec(spec);
-  if (!checked) {
-    report(checked.error());
-    return 2;
-  }
+  if (!checked) return complain(checked.error(), 2);
   auto fabric = Fabric::up(spec);
-  if (!fabric) return report(fabric.error());
+  if (!fabric) return complain(fabric.error(), 1);
   fmt::print("fabric {}: {} of {} ranks, MTU {}, namespaces {} to {}\n", spec.name,
              name_of(spec.kind), spec.ranks, spec.mtu, fabric->rank_namespace(0),
              fabric->rank_namespace(spec.ranks - 1));
@@ -52,7 +42,7 @@ int fabric_up(const UpOptions& options) {
 int fabric_down(const std::string& name) {
   if (!have_root()) return 1;
   auto removed = Fabric::down(name);
-  if (!removed) return report(removed.error());
+  if (!removed) return complain(removed.error(), 1);
   return 0;
 }
 

@@ -24,6 +24,15 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// What the parser says of an option whose value is missing is "--ranks: 1 required  missing".
+std::string text_of(const CLI::ParseError& error) {
+  const std::string text = one_line(error.what());
+  const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+  const std::size_t colon = text.find(": 1 required ");
+  if (!mismatch || colon == std::string::npos || !text.ends_with(" missing")) return text;
+  return text.substr(0, colon) + ": a value is missing";
+}
+
 int run(int argc, char** argv) {
   int exit_status = 0;
   CLI::App app{"Gradient aggregation in the kernel, measured against TCP", "erar"};
@@ -38,7 +47,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "erar: %s\n", one_line(error.what()).c_str());
+    std::fprintf(stderr, "erar: %s\n", text_of(error).c_str());
     return kBadArguments;
   }
   return exit_status;

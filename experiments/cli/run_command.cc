@@ -15,6 +15,7 @@
 #include "emu/netns/fabric.h"
 #include "emu/rank/launcher.h"
 #include "experiments/cli/privilege.h"
+#include "experiments/cli/reporting.h"
 
 namespace erar::cli {
 namespace {
@@ -27,11 +28,6 @@ struct RunOptions {
   bool no_pin = false;
   std::string program;
 };
-
-int report(const Error& error, int status = 1) {
-  fmt::print(stderr, "erar: {}\n", error.message());
-  return status;
-}
 
 // Signals wait while the fabric is made and removed; the launcher takes them while ranks run. So
 // there is no moment at which Ctrl-C leaves namespaces behind.
@@ -59,7 +55,7 @@ int launch(const Fabric& fabric, const RunOptions& options, const std::vector<st
   LaunchOptions launch_options;
   launch_options.pin = !options.no_pin;
   auto outcome = launch_program(fabric, launch_options, argv, kMasterPort);
-  if (!outcome) return report(outcome.error());
+  if (!outcome) return complain(outcome.error(), 1);
   if (outcome->failed_rank >= 0) {
     fmt::print(stderr, "erar: rank {} ended with status {}\n", outcome->failed_rank,
                outcome->status);
@@ -76,28 +72,28 @@ int run_in_ephemeral(FabricKind kind, const RunOptions& options,
   spec.ephemeral = true;
   block_signals();
   auto fabric = Fabric::up(spec);
-  if (!fabric) return report(fabric.error());
+  if (!fabric) return complain(fabric.error(), 1);
   int signal = pending_signal();
   int status = signal != 0 ? 128 + signal : launch(*fabric, options, argv);
   auto removed = Fabric::down(spec.name);
-  if (!removed) return report(removed.error(), status != 0 ? status : 1);
+  if (!removed) return complain(removed.error(), status != 0 ? status : 1);
   return status;
 }
 
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (options.program.empty()) {
     bool mistyped = !arguments.empty() && arguments[0] != "--";
-    return report(mistyped ? refusal("run: unknown option " + arguments[0])
-                           : refusal("run: no program given: erar run --fabric F -- PROGRAM ..."),
-                  2);
+    return complain(mistyped ? refusal("run: unknown option " + arguments[0])
+                             : refusal("run: no program given: erar run --fabric F -- PROGRAM ..."),
+                    2);
   }
   // An unknown option of ours, before the "--" that ends them. A program's own "--" without ours
   // before it reads the same; the usage says to write ours.
   if (!arguments.empty() && arguments[0] != "--" && arguments[0].starts_with('-') &&
       std::find(arguments.begin(), arguments.end(), "--") != arguments.end()) {
-    return report(refusal("run: unknown option " + arguments[0] +
-                          " (what belongs to the program goes behind -- PROGRAM)"),
-                  2);
+    return complain(refusal("run: unknown option " + arguments[0] +
+                            " (what belongs to the program goes behind -- PROGRAM)"),
+                    2);
   }
   if (!have_root()) return 1;
   std::vector<std::string> argv = {options.program};
@@ -109,21 +105,21 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (fabric) {
     unsigned ranks = fabric->spec().ranks;
     if (options.ranks.value_or(ranks) != ranks) {
-      return report(
+      return complain(
           refusal(fmt::format("run: fabric {} has {} ranks, --ranks {} cannot be run on it",
                               options.fabric, ranks, *options.ranks)),
           2);
     }
     return launch(*fabric, options, argv);
   }
-  if (fabric.error().code != ENOENT) return report(fabric.error());
+  if (fabric.error().code != ENOENT) return complain(fabric.error(), 1);
   auto kind = parse_fabric_kind(options.fabric);
   if (!kind) {
-    return report(refusal(fmt::format(
-                      "run: \"{}\" is neither a fabric (see erar fabric list) nor a kind of one "
-                      "(ring, bridge, switch)",
-                      options.fabric)),
-                  2);
+    return complain(refusal(fmt::format(
+                        "run: \"{}\" is neither a fabric (see erar fabric list) nor a kind of one "
+                        "(ring, bridge, switch)",
+                        options.fabric)),
+                    2);
   }
   return run_in_ephemeral(*kind, options, argv);
 }

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <system_error>
+#include <utility>
+
 namespace erar::numerics {
 namespace {
 
@@ -10,10 +14,16 @@ std::string case_of(const Row& row) {
   return fmt::format("{}, {} ranks: {}", name_of(row.input), row.ranks, name_of(row.method));
 }
 
-}  // namespace
+// Both with the same digits: three, or as many as tell them apart.
+std::pair<std::string, std::string> told_apart(double one, double other) {
+  std::pair<std::string, std::string> texts;
+  for (int digits = 3; digits <= 17 && texts.first == texts.second; digits++)
+    texts = {fmt::format("{:.{}g}", one, digits), fmt::format("{:.{}g}", other, digits)};
+  return texts;
+}
 
-Result<std::vector<Row>> compare(Gradients input, unsigned ranks, std::size_t count,
-                                 std::uint64_t seed) {
+Result<std::vector<Row>> compare_in_memory(Gradients input, unsigned ranks, std::size_t count,
+                                           std::uint64_t seed) {
   const Inputs inputs = draw_gradients(input, ranks, count, seed);
   const Truth truth(inputs);
   std::vector<Row> rows;
@@ -32,6 +42,21 @@ Result<std::vector<Row>> compare(Gradients input, unsigned ranks, std::size_t co
     rows.push_back(row);
   }
   return rows;
+}
+
+}  // namespace
+
+Result<std::vector<Row>> compare(Gradients input, unsigned ranks, std::size_t count,
+                                 std::uint64_t seed) {
+  std::string lacking;
+  try {
+    return compare_in_memory(input, ranks, count, seed);
+  } catch (const std::bad_alloc&) {
+    lacking = "not enough memory";
+  } catch (const std::system_error& error) {
+    lacking = "threads cannot be started: " + error.code().message();
+  }
+  return refusal(fmt::format("{} ranks with {} elements each: {}", ranks, count, lacking));
 }
 
 std::vector<std::string> failed_checks(const std::vector<Row>& rows) {
@@ -54,8 +79,9 @@ std::vector<std::string> losses(const std::vector<Row>& rows) {
       if (other.method != Method::kFloatRing || other.input != row.input ||
           other.ranks != row.ranks || row.errors.largest <= other.errors.largest)
         continue;
-      lines.push_back(fmt::format("{}'s largest error {:.3g} is above float32-ring's {:.3g}",
-                                  case_of(row), row.errors.largest, other.errors.largest));
+      const auto [own, rings] = told_apart(row.errors.largest, other.errors.largest);
+      lines.push_back(fmt::format("{}'s largest error {} is above float32-ring's {}", case_of(row),
+                                  own, rings));
     }
   }
   return lines;

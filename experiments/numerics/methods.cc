@@ -1,10 +1,14 @@
 // Sums of all ranks' buffers, one function for each method.
 #include "experiments/numerics/methods.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "core/data_type.h"
@@ -42,10 +46,17 @@ Result<Sum> erar_sum(const Inputs& inputs, bool compressed, std::uint64_t seed) 
   std::mutex lock;
   std::optional<Error> error;
   group.run([&](unsigned rank, RingAllreduce& ring) {
-    const auto done = ring.allreduce(inputs[rank].data(), outputs[rank].data(), count, reduction);
+    Result<void> done;
+    try {
+      done = ring.allreduce(inputs[rank].data(), outputs[rank].data(), count, reduction);
+    } catch (const std::bad_alloc&) {  // on a thread of its own nothing else would catch it
+      done = Error{ENOMEM,
+                   fmt::format("allreduce of {} elements on {} ranks", count, inputs.size()), ""};
+    }
     if (done) return;
     const std::lock_guard held(lock);
-    if (!error) error = done.error();
+    // The ranks that wait for one that has no memory only say that they waited in vain.
+    if (!error || done.error().code == ENOMEM) error = done.error();
   });
   if (error) return *error;
   Sum sum;

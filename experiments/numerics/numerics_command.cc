@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/bench/interrupt.h"
-#include "experiments/bench/report.h"
+#include "experiments/cli/reporting.h"
 #include "experiments/numerics/comparison.h"
 #include "experiments/numerics/options.h"
 #include "experiments/numerics/report.h"
@@ -20,7 +18,8 @@ namespace erar::numerics {
 namespace {
 
 using bench::InterruptGuard;
-using bench::ReportFile;
+using cli::complain;
+using cli::print_out;
 
 struct OptionRow {
   const char* name;
@@ -35,25 +34,6 @@ constexpr OptionRow kOptions[] = {
     {"--json", &NumericsArguments::json, "Also write context and rows to this file"},
     {"--csv", &NumericsArguments::csv, "Also write the rows to this file"},
 };
-
-int complain(const Error& error, int exit_status) {
-  fmt::print(stderr, "erar: {}\n", error.message());
-  return exit_status;
-}
-
-// fmt::print would throw when the reader of a pipe is gone.
-bool print_out(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0;
-}
-
-Result<void> open_report(const std::string& path, std::optional<ReportFile>& file) {
-  if (path.empty()) return {};
-  Result<ReportFile> opened = ReportFile::open(path);
-  if (!opened) return opened.error();
-  file.emplace(*std::move(opened));
-  return {};
-}
 
 // Rows of everything, printed as they come; fewer where a signal came.
 Result<std::vector<Row>> run_all(const NumericsOptions& options) {
@@ -76,12 +56,8 @@ int run_numerics(const NumericsArguments& arguments) {
   const Result<NumericsOptions> options = parse_numerics_options(arguments);
   if (!options) return complain(options.error(), 2);
   const InterruptGuard interrupts;
-  std::optional<ReportFile> json;
-  std::optional<ReportFile> csv;
-  if (auto opened = open_report(options->json_path, json); !opened)
-    return complain(opened.error(), 1);
-  if (auto opened = open_report(options->csv_path, csv); !opened)
-    return complain(opened.error(), 1);
+  Result<cli::ReportFiles> files = cli::open_reports(options->json_path, options->csv_path);
+  if (!files) return complain(files.error(), 1);
   if (!print_out(table_header(*options))) return complain(errno_error("write", "the table"), 1);
   const Result<std::vector<Row>> rows = run_all(*options);
   if (!rows) return complain(rows.error(), 1);
@@ -90,16 +66,9 @@ int run_numerics(const NumericsArguments& arguments) {
   const std::vector<std::string> failed = failed_checks(*rows);
   if (!print_out(table_footer(failed, losses(*rows))))
     return complain(errno_error("write", "the table"), 1);
-  int status = failed.empty() ? 0 : 1;
-  if (json) {
-    if (auto written = json->commit(json_report(*options, *rows)); !written)
-      status = complain(written.error(), 1);
-  }
-  if (csv) {
-    if (auto written = csv->commit(csv_report(*options, *rows)); !written)
-      status = complain(written.error(), 1);
-  }
-  return status;
+  const int written =
+      cli::write_reports(*files, json_report(*options, *rows), csv_report(*options, *rows));
+  return written != 0 || failed.empty() ? written : 1;
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "experiments/cli/reporting.h"
+
 namespace erar::numerics {
 namespace {
 
@@ -57,6 +59,8 @@ Result<NumericsOptions> parse_numerics_options(const NumericsArguments& argument
   if (!seed)
     return bad_value("--seed", arguments.seed,
                      fmt::format("must be a whole number from 0 to {}", kLargestSeed));
+  if (auto checked = cli::check_report_paths(arguments.json, arguments.csv); !checked)
+    return checked.error();
   return NumericsOptions{*ranks, *count, *seed, arguments.json, arguments.csv};
 }
 

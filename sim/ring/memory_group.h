@@ -2,6 +2,8 @@
 // MemoryGroup: the ranks of one ring in memory as threads, each with an allreduce of its own.
 #pragma once
 
+#include <exception>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -47,13 +49,25 @@ class MemoryGroup {
   [[nodiscard]] RingAllreduce& rank(unsigned index) { return *rings_[index]; }
   [[nodiscard]] MemoryRing& ring() { return shared_.ring; }
 
-  // body(rank, its allreduce) on a thread for each rank; returns when all have.
+  // body(rank, its allreduce) on a thread for each rank; returns when all have. Where not all
+  // threads can be had, no body runs, and what they threw is thrown when those that ran are gone.
   template <class Body>
   void run(Body body) {
+    std::promise<bool> all_started;
+    const std::shared_future<bool> start = all_started.get_future().share();
     std::vector<std::thread> threads;
-    for (unsigned rank = 0; rank < ranks(); rank++)
-      threads.emplace_back([&, rank] { body(rank, *rings_[rank]); });
+    std::exception_ptr failure;
+    try {
+      for (unsigned rank = 0; rank < ranks(); rank++)
+        threads.emplace_back([&, rank, start] {
+          if (start.get()) body(rank, *rings_[rank]);
+        });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    all_started.set_value(failure == nullptr);
     for (std::thread& thread : threads) thread.join();
+    if (failure != nullptr) std::rethrow_exception(failure);
   }
 
  private:

@@ -124,6 +124,11 @@ class Arguments(CliTest):
                           ["bench", "allreduce", "--sizes"]):
             self.assert_refused(erar(*arguments), 2)
 
+    def test_a_value_that_is_missing(self):
+        for arguments in (["numerics", "--ranks"], ["bench", "allreduce", "--sizes"],
+                          ["fabric", "up", "--mtu"]):
+            self.assert_refused(erar(*arguments), 2, arguments[-1] + ": a value is missing\n")
+
     def test_bad_values_name_option_value_and_what_is_allowed(self):
         for option, value, allowed in BAD_BENCH_ARGUMENTS:
             with self.subTest(option=option, value=value):
@@ -196,6 +201,18 @@ class Numerics(CliTest):
         done = erar("numerics", "--csv", "/nowhere/rows.csv")
         self.assert_refused(done, 1, "/nowhere/rows.csv")
         self.assertEqual(done.stdout, "")
+
+    def test_threads_or_memory_that_cannot_be_had(self):
+        done = erar("numerics", "--ranks", "64", "--count", "1024",
+                    prefix=("prlimit", "--as=400000000"))
+        self.assert_refused(done, 1, "64 ranks", "1024 elements")
+
+    def test_one_file_for_both_reports(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for command in (["numerics"], ["bench", "allreduce"]):
+                path = f"{folder}/file"
+                done = erar(*command, "--json", path, "--csv", f"{folder}/./file")
+                self.assert_refused(done, 2, f"--json {path} --csv", "the same file")
 
     def test_rows_of_all_three_reports(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -299,6 +299,46 @@ TEST_P(BlockFloatTest, OverflowIsInfinity) {
   EXPECT_EQ(results[2], 0.0F);
 }
 
+// Half a step of each of 64 ranks, 32 steps of an ulp: 14 ulp below FLT_MAX may be too much
+// already.
+TEST_P(BlockFloatTest, SumsWithinTheQuantisationErrorOfFltMaxMayBeInfinity) {
+  const float ulp = std::ldexp(1.0F, 104);
+  std::vector<Values> inputs;
+  long double sum = 0;
+  for (unsigned rank = 0; rank < 64; ++rank) {
+    const float half_step = std::ldexp(1.0F, 102);
+    const float above = std::nextafter(half_step, FLT_MAX);
+    inputs.push_back({FLT_MAX, rank == 0 ? FLT_MAX - 14 * ulp : rank < 32 ? above : -half_step});
+    sum += static_cast<long double>(inputs.back()[1]);
+  }
+  ASSERT_NO_FATAL_FAILURE(check_reduction(inputs));
+  const Scales scales = scales_of(summed_maxima(inputs), 64);
+  Lanes lanes(2);
+  for (const Values& values : inputs) add_words(lanes, lanes_of(values, scales, 64));
+  EXPECT_LT(sum, static_cast<long double>(FLT_MAX));
+  EXPECT_GT(sum, FLT_MAX - 32.0L * block_float_step(scales[0]));
+  EXPECT_EQ(values_of(lanes, scales, 64)[1], std::numeric_limits<float>::infinity());
+}
+
+// What fits exactly is refused for the rounding of the sum of maxima, and the step that one more
+// takes is 2: more than A * 2^-30.
+TEST_P(BlockFloatTest, ScaleAtItsLimit) {
+  for (const auto& [other, scale] : {std::pair{124.0F, 0}, {125.0F, -1}, {126.0F, -1}}) {
+    const std::vector<Values> inputs = {{2147483520.0F}, {other}};
+    EXPECT_EQ(scales_of(summed_maxima(inputs), 2)[0], scale) << other;
+    ASSERT_NO_FATAL_FAILURE(check_reduction(inputs));
+  }
+  EXPECT_GT(2.0L, (2147483520.0L + 126) * 0x1p-30L);
+}
+
+TEST_P(BlockFloatTest, ASumOfMinusZerosIsPlusZero) {
+  const std::vector<Values> inputs = {{-0.0F, 1.0F}, {-0.0F, 1.0F}};
+  const Scales scales = scales_of(summed_maxima(inputs), 2);
+  Lanes lanes(2);
+  for (const Values& values : inputs) add_words(lanes, lanes_of(values, scales, 2));
+  EXPECT_FALSE(std::signbit(values_of(lanes, scales, 2)[0]));
+}
+
 TEST_P(BlockFloatTest, AnyOrderOfRanksGivesTheSameBits) {
   constexpr unsigned kRanks = 7;
   std::vector<Values> inputs(kRanks);

@@ -167,6 +167,9 @@ TEST(Comparison, ChecksNameTheCase) {
             "sparse, 8 ranks: erar's error is 1.25 times its bound\n");
   EXPECT_EQ(text_of(losses({erar, other_ranks, ring})),
             "sparse, 8 ranks: erar's largest error 2e-07 is above float32-ring's 1e-07\n");
+  ring.errors.largest = 1.9999e-7;
+  EXPECT_EQ(text_of(losses({erar, ring})),
+            "sparse, 8 ranks: erar's largest error 2e-07 is above float32-ring's 1.9999e-07\n");
   EXPECT_TRUE(failed_checks({ring, other_ranks}).empty());
   EXPECT_TRUE(losses({ring, other_ranks}).empty());
   EXPECT_EQ(table_footer({}, {"b"}), "#\n# LOSES: b\n# all checks hold\n");
@@ -188,6 +191,13 @@ TEST(NumericsOptions, RefusalsNameOptionValueAndWhatIsAllowed) {
   for (const char* value : {"-1", "", "1.5"})
     EXPECT_NE(refused(&NumericsArguments::seed, value).find("--seed"), std::string::npos);
   EXPECT_EQ(refused(&NumericsArguments::ranks, "64,2"), "accepted");
+  NumericsArguments arguments;
+  arguments.json = "no-such-file";
+  arguments.csv = "./no-such-file";
+  const auto parsed = parse_numerics_options(arguments);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message(),
+            "--json no-such-file --csv ./no-such-file: both options name the same file");
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ struct Outcome {
   std::uint64_t operations = 0;  // of rank 0
 };
 
-Outcome run(unsigned ranks, const RankPlan& plan, const Sabotage& sabotage = {}) {
+Outcome run(unsigned ranks, RankPlan plan, const Sabotage& sabotage = {}) {
+  plan.summation = Summation::kRing;  // the backend adds in the type, rank by rank
   Group group(ranks);
   group.sabotage = sabotage;
   Result<SharedRegion> region = SharedRegion::create(ranks, plan.iters, 20'000'000'000U);
