@@ -14,6 +14,7 @@ struct RingEndpoint {
   unsigned rank = 0;
   unsigned ranks = 1;
   unsigned mtu = 1500;
+  unsigned window = 0;  // frames that a rank has under way per operation; 0: as many as suit the ranks
   std::string rx_interface;
   std::string tx_interface;
   std::array<std::uint8_t, 6> source_mac{};  // of tx_interface

@@ -19,7 +19,7 @@ ERAR_STATIC_ASSERT(ERAR_FRAMES_PER_OPERATION <= ERAR_PARK_PLACES &&
 
 // How a rank's share is combined into a packet (core/protocol/lanes.h), chosen per operation.
 enum erar_loop {
-  ERAR_ADD_WORDS = 0,    // 64-bit words: carry-safe lanes of any width, 64-bit integers
+  ERAR_ADD_WORDS = 0,    // 64-bit words: lanes of floats of any width, 64-bit integers
   ERAR_ADD_LANES32 = 1,  // 32-bit integers, each wraps for itself
   ERAR_ADD_LANES = 2,    // integers of the width that lane_high tells, each wraps for itself
   ERAR_MAX_LANES = 3,    // unsigned maxima of lane ^ flip, lanes of the width that lane_high tells
@@ -105,10 +105,13 @@ struct erar_mark {
 ERAR_INLINE __u64 erar_mark_of(__u32 operation) { return (__u64)1 << 32 | operation; }
 
 // Of each parking place: which operation's frame lies there, its length and the CPU that parked it (0
-// when free), and the frame's checksum.
+// when free), the payload's checksum, and where the frame belongs.
 struct erar_parked {
   __u64 tag;
   __u64 checksum;
+  __u32 block;
+  __u32 segment;
+  __u64 reserved;
 };
 
 ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes, __u32 cpu) {

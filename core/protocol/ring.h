@@ -43,6 +43,7 @@ ERAR_INLINE __u32 erar_links_from(__u32 from, __u32 to, __u32 ranks) {
 // veth queue holds 256 frames and drops without a word what exceeds them; two operations fit.
 #define ERAR_FRAMES_PER_OPERATION 64
 #define ERAR_SMALLEST_WINDOW 2
+#define ERAR_LARGEST_WINDOW 128 /* with as many parked frames, one batch of a live-frame test run */
 ERAR_INLINE __u32 erar_window(__u32 ranks) {
   __u32 window = ERAR_FRAMES_PER_OPERATION / ranks;
 

@@ -20,7 +20,8 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_
                                        const struct erar_config *config,
                                        const struct erar_start *start) {
   __u32 unparked = 0;
-  __u32 places = config->ranks * config->window;
+  __u32 places = config->ranks * config->window < ERAR_PARK_PLACES ? config->ranks * config->window
+                                                                   : ERAR_PARK_PLACES;
 
   __atomic_store_n(&slot->open, ERAR_SLOT_CHANGING, __ATOMIC_SEQ_CST);
   slot->first_segment = start->first_segment;

@@ -87,7 +87,7 @@ ERAR_INLINE int erar_is_open(const struct erar_operation *operation, __u32 numbe
 }
 
 // Early frames lie at block * window + segment mod window: the first `window` segments of a block are
-// consecutive, so no two share a place, and the process finds the segment again without a header.
+// consecutive, so no two share a place. (Where a larger window makes them, one of the two is lost.)
 ERAR_INLINE __u32 erar_park_place(const struct erar_config *config,
                                   const struct erar_packet *packet) {
   __u32 slot = packet->operation % ERAR_SLOTS;
@@ -97,16 +97,14 @@ ERAR_INLINE __u32 erar_park_place(const struct erar_config *config,
 }
 
 ERAR_INLINE void erar_unpark_packet(const struct erar_config *config,
-                                    const struct erar_operation *operation, __u32 place,
-                                    struct erar_packet *packet) {
-  __u32 begin, residue = place % config->window;
-
+                                    const struct erar_operation *operation,
+                                    const struct erar_parked *parked, struct erar_packet *packet) {
   packet->type = ERAR_REDUCE_SCATTER;
-  packet->block = place / config->window;
-  begin = erar_block_begin(operation->segments, config->ranks, packet->block);
-  packet->segment = begin + (residue + config->window - begin % config->window) % config->window;
+  packet->block = parked->block;
+  packet->segment = parked->segment;
   packet->hop = erar_links_from(packet->block, config->rank, config->ranks);
   packet->payload_bytes = erar_expected_bytes(operation, packet->segment, config->segment_bytes);
+  packet->checksum = parked->checksum;
 }
 
 // The operation is not open here yet: lays the frame down where the process finds it when it opens the
@@ -135,6 +133,8 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
   }
   erar_env_count(env, ERAR_COUNT_PARKED, 1);
   parked->checksum = packet->checksum;
+  parked->block = packet->block;
+  parked->segment = packet->segment;
   __sync_lock_test_and_set(&parked->tag, tag);
   if (!erar_is_open(operation, packet->operation)) return 0;
   if (__sync_val_compare_and_swap(&parked->tag, tag, 0) != tag) return 0;
@@ -296,18 +296,21 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
     return 0;
   }
   place = operation->unpark[kick] & (ERAR_PARK_PLACES - 1);
-  erar_unpark_packet(config, operation, place, packet);
   place += packet->operation % ERAR_SLOTS * ERAR_PARK_PLACES;
   payload = erar_env_parked_payload(env, place);
   parked = erar_env_parked(env, place);
   *verdict = ERAR_DROP;
-  if (!payload || !parked || packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes ||
+  if (!payload || !parked) {
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  erar_unpark_packet(config, operation, parked, packet);
+  if (packet->payload_bytes == 0 || packet->payload_bytes > config->segment_bytes ||
       erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
       erar_env_save(env, payload, packet->payload_bytes)) {
     erar_env_count(env, ERAR_DROP_INTERNAL, 1);
     return 0;
   }
-  packet->checksum = parked->checksum;
   erar_env_count(env, ERAR_COUNT_UNPARKED, 1);
   return 1;
 }

@@ -14,11 +14,13 @@ namespace erar {
 // 6298 5.5); too long a time costs that time for each loss.
 class ResendTimer {
  public:
-  // Before anything was measured, and the least that it ever is.
+  // Before anything was measured, the least that it ever is before the first resend, and the most:
+  // where every operation waits for somebody, or for lost frames, turns only seem to take long.
   static constexpr std::uint64_t kFirst_ns = 4'000'000;
   static constexpr std::uint64_t kLeast_ns = 2'000'000;
+  static constexpr std::uint64_t kMost_ns = 20'000'000;
   static constexpr std::uint64_t kTurns = 4;
-  static constexpr unsigned kMostDoublings = 6;
+  static constexpr unsigned kMostDoublings = 3;
 
   explicit ResendTimer(std::uint64_t most_ns) : most_ns_(most_ns) {}
 
@@ -36,7 +38,7 @@ class ResendTimer {
     const auto end = turns_ns_.begin() + static_cast<std::ptrdiff_t>(
                                              std::min<std::size_t>(observed_, turns_ns_.size()));
     const std::uint64_t wanted = kTurns * *std::min_element(turns_ns_.begin(), end);
-    return std::min(std::max(wanted, kLeast_ns), most_ns_);
+    return std::min(std::clamp(wanted, kLeast_ns, kMost_ns), most_ns_);
   }
 
   std::uint64_t most_ns_;

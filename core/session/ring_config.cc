@@ -55,11 +55,15 @@ Result<erar_config> make_ring_config(const RingEndpoint& endpoint, std::uint32_t
   erar_config config{};
   config.rank = endpoint.rank;
   config.ranks = endpoint.ranks;
-  config.window = erar_window(endpoint.ranks);
+  config.window = endpoint.window != 0 ? endpoint.window : erar_window(endpoint.ranks);
   config.segment_bytes = erar_segment_bytes(endpoint.mtu);
   config.arena_segments = arena_segments;
   config.job = job;
   config.token = token;
+  if (config.window < ERAR_SMALLEST_WINDOW || config.window > ERAR_LARGEST_WINDOW)
+    return refusal("window of " + std::to_string(config.window) + " frames: must be " +
+                   std::to_string(ERAR_SMALLEST_WINDOW) + " to " +
+                   std::to_string(ERAR_LARGEST_WINDOW));
   if (config.segment_bytes == 0)
     return refusal("MTU " + std::to_string(endpoint.mtu) + ": too small for one chunk of payload");
   if (arena_segments == 0) return refusal("arena of no segments");

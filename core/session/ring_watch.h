@@ -43,16 +43,23 @@ class RingWatch {
   struct Missing {
     std::uint32_t segment = 0;
     std::uint32_t block = 0;
-    std::uint64_t since_ns = 0;
+    std::uint64_t due_ns = 0;  // when it counts as lost
     unsigned tries = 0;
+    bool passed = false;  // a later segment of the block is here
+  };
+  // Of a block, what is known about it.
+  struct Block {
+    std::uint32_t first_missing = 0;  // what is before it is final
+    std::uint32_t asked_at = 0;       // first_missing when segments were asked for last
+    std::uint32_t allowance = 1;      // how many may be asked for without a sign that they exist
   };
   struct Watched {
     std::uint32_t number = 0;
     bool active = false;
     bool lost = false;  // something was overdue
     std::uint64_t opened_ns = 0;
-    std::vector<std::uint32_t> first_missing;  // by block; what is before it is final
-    std::vector<Missing> missing;              // by segment
+    std::vector<Block> blocks;
+    std::vector<Missing> missing;  // by segment
   };
   [[nodiscard]] erar_operation& slot(std::uint32_t operation) const {
     return memory_.operations[operation % ERAR_SLOTS];
@@ -60,8 +67,10 @@ class RingWatch {
   void retire_done(std::uint64_t now_ns);
   void list_missing(Watched& watched, std::uint64_t now_ns);
   void list_block(Watched& watched, std::uint32_t block, std::uint64_t now_ns,
-                  std::vector<Missing>& found) const;
-  void resend(Watched& watched, std::uint64_t now_ns, const Send& send);
+                  std::vector<Missing>& found);
+  void list_overdue(Watched& watched, std::uint64_t now_ns);
+  std::uint64_t due_after(unsigned tries);
+  void resend(Watched& watched, std::uint64_t now_ns, unsigned& budget, const Send& send);
   [[nodiscard]] std::uint64_t stored(std::span<const std::uint32_t> operations) const;
   [[nodiscard]] Error gave_up(std::span<const std::uint32_t> waited, std::uint64_t now_ns,
                               std::uint64_t patience_ns) const;
@@ -71,7 +80,9 @@ class RingWatch {
   RollCall roll_call_;
   std::array<Watched, ERAR_SLOTS> watched_;
   std::vector<Missing> scratch_;
+  std::vector<Missing*> overdue_;
   std::vector<std::uint64_t> frame_words_;  // a whole segment's frame
+  std::uint64_t jitter_ = 0;
   std::uint64_t progress_ns_ = 0;
   std::uint64_t stored_ = 0;
   std::uint64_t shown_ns_ = 0;

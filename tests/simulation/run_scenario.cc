@@ -53,6 +53,8 @@ class Run {
     options.seed = scenario_.seed;
     options.timeout_ns = kTimeout_ns;
     options.faults = scenario_.faults;
+    options.window = scenario_.window;
+    options.queue_frames = scenario_.queue_frames;
     std::size_t registered = 0;
     for (const SimulatedCall& call : scenario_.calls)
       registered += call.count * size_of(call.reduction.type) + erar_segment_bytes(scenario_.mtu);

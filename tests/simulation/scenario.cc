@@ -52,6 +52,10 @@ Scenario Scenario::of(std::uint64_t seed) {
   // Without checksums what is damaged is summed: that is what they are for.
   scenario.checksum = random() % 8 != 0 || scenario.faults.corrupt_payload > 0 ||
                       scenario.faults.corrupt_header > 0 || scenario.faults.truncate > 0;
+  if (random() % 8 == 0) {
+    scenario.window = static_cast<unsigned>(2 + random() % 127);
+    scenario.queue_frames = static_cast<std::uint32_t>(6 + random() % 60);
+  }
   if (random() % 3 == 0) scenario.late_ns = random() % (30 * kMillisecond_ns);
   constexpr RankFault kFaults[] = {RankFault::kPause, RankFault::kStop, RankFault::kKill};
   if (random() % 5 == 0) scenario.rank_fault = kFaults[random() % std::size(kFaults)];
@@ -74,6 +78,8 @@ std::string Scenario::describe() const {
       ", truncate " + std::to_string(faults.truncate) + ", late " + std::to_string(late_ns) +
       " ns, checksum " + (checksum ? "on" : "off") + ", fault " +
       kFaults[static_cast<int>(rank_fault)];
+  if (window != 0)
+    text += ", window " + std::to_string(window) + ", queues of " + std::to_string(queue_frames);
   if (rank_fault != RankFault::kNone)
     text += " of rank " + std::to_string(fault_rank) + " at " + std::to_string(fault_at_ns) + " ns";
   text += "; calls:";

@@ -31,6 +31,8 @@ struct Scenario {
   unsigned mtu = 576;
   std::size_t group_bytes = 4096;
   bool checksum = true;
+  unsigned window = 0;             // 0: the usual
+  std::uint32_t queue_frames = 0;  // of each link; 0: no limit
   sim::LinkFaults faults;
   std::uint64_t late_ns = 0;  // a rank comes up to so much later to a call
   RankFault rank_fault = RankFault::kNone;
