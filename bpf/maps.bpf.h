@@ -60,13 +60,13 @@ struct {
   __type(value, struct erar_mark);
 } marks SEC(".maps");
 
-// Signs of life, by rank.
+// Signs of life, by rank. Elements of array maps are eight bytes apart at least.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, ERAR_MAX_RANKS);
   __type(key, __u32);
-  __type(value, __u32);
+  __type(value, __u64);
 } heard SEC(".maps");
 
 struct erar_counters {
@@ -204,7 +204,7 @@ static __always_inline __u64 *erar_env_mark(struct erar_env *env) {
   return mark ? &mark->operation : 0;
 }
 
-static __always_inline __u32 *erar_env_heard(struct erar_env *env, __u32 rank) {
+static __always_inline __u64 *erar_env_heard(struct erar_env *env, __u32 rank) {
   (void)env;
   return bpf_map_lookup_elem(&heard, &rank);
 }

@@ -43,7 +43,7 @@ ERAR_INLINE enum erar_verdict erar_show_life(struct erar_env *env) {
 }
 
 ERAR_INLINE enum erar_verdict erar_hear(struct erar_env *env, struct erar_packet *packet) {
-  __u32 *heard = erar_env_heard(env, packet->block);
+  __u64 *heard = erar_env_heard(env, packet->block);
 
   if (!heard) return erar_drop(env, ERAR_DROP_INTERNAL);
   if (packet->checksum != 0) return erar_drop(env, ERAR_DROP_CHECKSUM);

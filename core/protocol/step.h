@@ -15,7 +15,7 @@
 //   int erar_env_save(struct erar_env *, const __u8 *from, __u32 bytes)     memory -> payload
 //   __u32 erar_env_cpu(struct erar_env *)                           the CPU that runs the step
 //   __u64 *erar_env_mark(struct erar_env *)                         that CPU's mark, or NULL
-//   __u32 *erar_env_heard(struct erar_env *, __u32 rank)            signs of life of a rank, or NULL
+//   __u64 *erar_env_heard(struct erar_env *, __u32 rank)            signs of life of a rank, or NULL
 //   __u32 erar_env_combine(struct erar_env *, const struct erar_packet *, __u32 index, __u32 chunks)
 //   __u64 erar_env_sum_words(struct erar_env *, __u32 chunks)
 //     erar_combine_payload() with the share at `index`, and erar_sum_words() of the frame's payload:

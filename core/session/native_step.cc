@@ -76,7 +76,7 @@ __u32 erar_env_cpu(erar_env*) { return 0; }
 
 __u64* erar_env_mark(erar_env* env) { return &env->memory->mark->operation; }
 
-__u32* erar_env_heard(erar_env* env, __u32 rank) {
+__u64* erar_env_heard(erar_env* env, __u32 rank) {
   return rank < ERAR_MAX_RANKS ? &env->memory->heard[rank] : nullptr;
 }
 

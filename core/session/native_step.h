@@ -21,7 +21,7 @@ struct NativeMemory {
   erar_parked* parking = nullptr;           // ERAR_SLOTS * ERAR_PARK_PLACES
   std::uint64_t* counters = nullptr;        // ERAR_COUNTERS
   std::uint64_t* completions = nullptr;     // operations that became done in this step
-  __u32* heard = nullptr;                   // ERAR_MAX_RANKS signs of life
+  __u64* heard = nullptr;                   // ERAR_MAX_RANKS signs of life
   erar_mark* mark = nullptr;                // of whoever runs steps through this object
   // Of all the CPUs that may be in a step of this memory (core/session/operation_slot.h).
   const erar_mark* marks = nullptr;

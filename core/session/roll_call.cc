@@ -8,7 +8,7 @@ namespace erar {
 
 void RollCall::look(std::uint64_t now_ns) {
   for (unsigned rank = 0; rank < memory_.config->ranks; rank++) {
-    const std::uint32_t count = __atomic_load_n(&memory_.heard[rank], __ATOMIC_RELAXED);
+    const std::uint64_t count = __atomic_load_n(&memory_.heard[rank], __ATOMIC_RELAXED);
     if (count == counts_[rank]) continue;
     counts_[rank] = count;
     heard_ns_[rank] = now_ns;

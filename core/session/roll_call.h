@@ -30,7 +30,7 @@ class RollCall {
   }
 
   const NativeMemory& memory_;
-  std::array<std::uint32_t, ERAR_MAX_RANKS> counts_{};
+  std::array<std::uint64_t, ERAR_MAX_RANKS> counts_{};
   std::array<std::uint64_t, ERAR_MAX_RANKS> heard_ns_{};
 };
 

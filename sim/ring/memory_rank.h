@@ -56,7 +56,7 @@ class MemoryRank {
   std::vector<erar_parked> parking_;
   std::array<std::uint64_t, ERAR_COUNTERS> counters_{};
   std::uint64_t completions_ = 0;
-  std::array<__u32, ERAR_MAX_RANKS> heard_{};
+  std::array<__u64, ERAR_MAX_RANKS> heard_{};
   erar_mark mark_{};
   NativeMemory memory_;
 };

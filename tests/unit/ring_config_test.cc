@@ -62,6 +62,12 @@ TEST(RingConfig, RefusesWhatIsNoRing) {
   EXPECT_FALSE(make_ring_config(endpoint(4, 4, 1500), 1, 1, 0));
   EXPECT_FALSE(make_ring_config(endpoint(0, 4, 100), 1, 1, 0));
   EXPECT_FALSE(make_ring_config(endpoint(0, 4, 1500), 0, 1, 0));
+  for (const unsigned window : {1U, 129U}) {
+    RingEndpoint odd = endpoint(0, 4, 1500);
+    odd.window = window;
+    EXPECT_EQ(make_ring_config(odd, 1, 1, 0).error().message(),
+              "window of " + std::to_string(window) + " frames: must be 2 to 128");
+  }
   const auto refused = make_ring_config(endpoint(0, 65, 1500), 1, 1, 0);
   EXPECT_EQ(refused.error().message(), "ranks 65: a ring has 2 to 64");
 }
