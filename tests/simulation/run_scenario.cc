@@ -150,7 +150,7 @@ class Run {
     }
     if (call.memory == Memory::kRegistered && !input.empty())
       std::memcpy(ended.output.data(), output, input.size());
-    ended.untouched = ended.output == input || call.memory == Memory::kRegistered;
+    ended.untouched = ended.output == input || call.memory != Memory::kInPlace;
     return !ended.error;
   }
 
