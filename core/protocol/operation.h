@@ -42,8 +42,13 @@ enum erar_slot_phase {
 // One operation on one rank. The process fills the slot, then sets `open`; from then on the program
 // counts in it, and the process writes unpark_count (before it kicks) and `waiting` only. Lives in a map that the process has mapped.
 struct erar_operation {
-  __u32 number;
-  __u32 open;           // enum erar_slot_phase
+  union {
+    struct {
+      __u32 number;
+      __u32 open;  // enum erar_slot_phase
+    };
+    __u64 phase;  // both, written at once: a late frame must not see the one's old and the other's new
+  };
   __u32 first_segment;  // of the buffer, in the arena
   __u32 segments;       // of the buffer, T
   __u32 last_bytes;     // payload bytes of segment T-1
@@ -74,6 +79,10 @@ enum erar_segment_state {
 
 ERAR_INLINE __u64 erar_state_of(__u32 operation, enum erar_segment_state state) {
   return (__u64)operation << 2 | (__u64)state;
+}
+
+ERAR_INLINE __u64 erar_phase_of(__u32 number, enum erar_slot_phase open) {
+  return (__u64)open << 32 | number;
 }
 
 // What a segment's state means to an operation that a frame is of.

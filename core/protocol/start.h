@@ -23,7 +23,7 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_
   __u32 places = config->ranks * config->window < ERAR_PARK_PLACES ? config->ranks * config->window
                                                                    : ERAR_PARK_PLACES;
 
-  __atomic_store_n(&slot->open, ERAR_SLOT_CHANGING, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->phase, erar_phase_of(start->number, ERAR_SLOT_CHANGING), __ATOMIC_SEQ_CST);
   slot->first_segment = start->first_segment;
   slot->segments = start->segments;
   slot->last_bytes = start->last_bytes;
@@ -37,8 +37,7 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_
   slot->done = 0;
   slot->waiting = 0;
   slot->unpark_count = 0;
-  __atomic_store_n(&slot->number, start->number, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&slot->open, ERAR_SLOT_OPEN, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->phase, erar_phase_of(start->number, ERAR_SLOT_OPEN), __ATOMIC_SEQ_CST);
   for (__u32 place = 0; place < places; place++) {
     __u64 tag = __atomic_load_n(&parked[place].tag, __ATOMIC_SEQ_CST);
 

@@ -82,8 +82,7 @@ ERAR_INLINE enum erar_verdict erar_start_own(struct erar_env *env, struct erar_o
 }
 
 ERAR_INLINE int erar_is_open(const struct erar_operation *operation, __u32 number) {
-  return ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OPEN &&
-         ERAR_READ_ONCE(operation->number) == number;
+  return ERAR_READ_ONCE(operation->phase) == erar_phase_of(number, ERAR_SLOT_OPEN);
 }
 
 // Early frames lie at block * window + segment mod window: the first `window` segments of a block are
@@ -113,14 +112,15 @@ ERAR_INLINE void erar_unpark_packet(const struct erar_config *config,
 // the compare-and-swap on the tag lets one of them have it.
 ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation,
                           const struct erar_packet *packet, enum erar_verdict *verdict) {
-  __u32 number = ERAR_READ_ONCE(operation->number);
+  __u64 phase = ERAR_READ_ONCE(operation->phase);
+  __u32 number = (__u32)phase;
   __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes, erar_env_cpu(env));
   __u32 place = erar_park_place(erar_env_config(env), packet);
   struct erar_parked *parked = erar_env_parked(env, place);
   __u8 *payload_at = erar_env_parked_payload(env, place);
 
   *verdict = ERAR_DROP;
-  if (packet->operation == number ? ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OVER
+  if (packet->operation == number ? phase >> 32 == ERAR_SLOT_OVER
                                   : packet->operation != number + ERAR_SLOTS) {
     erar_env_count(
         env, (__s32)(packet->operation - number) <= 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);

@@ -8,7 +8,7 @@ namespace erar {
 void close_operation(NativeMemory& memory, std::uint32_t number) {
   erar_operation& slot = memory.operations[number % ERAR_SLOTS];
   if (slot.number != number || slot.open != ERAR_SLOT_OPEN) return;
-  __atomic_store_n(&slot.open, ERAR_SLOT_OVER, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot.phase, erar_phase_of(number, ERAR_SLOT_OVER), __ATOMIC_SEQ_CST);
   // A step takes microseconds, unless a hypervisor has taken its CPU away.
   for (unsigned cpu = 0; cpu < memory.mark_count; cpu++)
     while (__atomic_load_n(&memory.marks[cpu].operation, __ATOMIC_SEQ_CST) == erar_mark_of(number))
