@@ -118,6 +118,8 @@ void RankModel::load_parked(const RankState& state, unsigned slot) {
     const unsigned bytes = scenario_.payload_bytes(frame.segment);
     const std::uint64_t word = expected_word(frame);
     memory.parking[at].checksum = payload_checksum(bytes, word);
+    memory.parking[at].block = scenario_.block_of(frame.segment);
+    memory.parking[at].segment = frame.segment;
     write_payload(memory.parked_payloads + at * scenario_.segment_bytes(), bytes, word);
     if ((tag & RankState::kClaimed) != 0)
       operation.unpark[unparked++] = static_cast<__u16>(place);
@@ -197,7 +199,8 @@ std::string RankModel::save_parked(RankState& state, unsigned slot) {
     std::uint64_t word = 0;
     if (!read_payload(memory.parked_payloads + at * scenario_.segment_bytes(),
                       scenario_.payload_bytes(frame.segment), word) ||
-        word != expected_word(frame))
+        word != expected_word(frame) || memory.parking[at].segment != frame.segment ||
+        memory.parking[at].block != scenario_.block_of(frame.segment))
       return "a parked frame is not the one that the place is for: " + word_text(word);
   }
   return {};

@@ -10,7 +10,7 @@
 namespace erar::sim {
 
 SimulatedRing::SimulatedRing(const SimulatedRingOptions& options)
-    : options_(options), random_(options.seed) {
+    : options_(options), queued_(options.ranks), random_(options.seed) {
   renew(options.token);
 }
 
@@ -20,8 +20,8 @@ void SimulatedRing::renew(std::uint32_t token) {
   watches_.clear();
   ranks_.clear();
   for (unsigned rank = 0; rank < options_.ranks; rank++) {
-    ranks_.push_back(std::make_unique<MemoryRank>(
-        memory_ring_config(rank, options_.ranks, options_.mtu, options_.arena_segments, token)));
+    ranks_.push_back(std::make_unique<MemoryRank>(memory_ring_config(
+        rank, options_.ranks, options_.mtu, options_.arena_segments, token, options_.window)));
     watches_.push_back(std::make_unique<RingWatch>(ranks_[rank]->memory(), options_.timeout_ns));
   }
 }
@@ -61,6 +61,8 @@ void SimulatedRing::send(unsigned from_rank, Frame frame) {
 
 void SimulatedRing::put_on_link(unsigned to_rank, Frame frame) {
   const LinkFaults& faults = options_.faults;
+  if (options_.queue_frames != 0 && queued_[to_rank] >= options_.queue_frames) return;
+  queued_[to_rank]++;
   if (chance(faults.corrupt_payload) && frame.size() > ERAR_HEADER_BYTES)
     frame[ERAR_HEADER_BYTES + random_() % (frame.size() - ERAR_HEADER_BYTES)] ^=
         static_cast<std::uint8_t>(1U << random_() % 8);
@@ -80,6 +82,7 @@ bool SimulatedRing::any_done(unsigned rank) const {
 
 void SimulatedRing::deliver(unsigned rank, Frame& frame) {
   Process& process = processes_[rank];
+  queued_[rank]--;
   if (now_ns_ >= process.killed_at_ns) return;
   if (on_delivery_) on_delivery_(rank, frame);
   // A frame lies in words, as in a kernel's page.

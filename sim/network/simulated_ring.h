@@ -24,6 +24,8 @@ struct SimulatedRingOptions {
   unsigned mtu = 576;
   std::uint32_t arena_segments = 64;
   std::uint32_t token = 1;
+  unsigned window = 0;             // as RingEndpoint's
+  std::uint32_t queue_frames = 0;  // a link loses what exceeds so many frames under way; 0: none
   std::uint64_t seed = 1;
   std::uint64_t timeout_ns = 5'000'000'000;
   std::uint64_t wake_ns = 20'000;  // a process whose operation is done runs after up to so long
@@ -110,6 +112,7 @@ class SimulatedRing {
   std::vector<std::unique_ptr<MemoryRank>> ranks_;
   std::vector<std::unique_ptr<RingWatch>> watches_;
   std::vector<Process> processes_;
+  std::vector<std::uint32_t> queued_;  // frames under way to each rank
   std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::mt19937_64 random_;
   std::uint64_t now_ns_ = 1;

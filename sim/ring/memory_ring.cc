@@ -10,11 +10,12 @@
 namespace erar::sim {
 
 erar_config memory_ring_config(unsigned rank, unsigned ranks, unsigned mtu,
-                               std::uint32_t arena_segments, std::uint32_t token) {
+                               std::uint32_t arena_segments, std::uint32_t token, unsigned window) {
   RingEndpoint endpoint;
   endpoint.rank = rank;
   endpoint.ranks = ranks;
   endpoint.mtu = mtu;
+  endpoint.window = window;
   endpoint.source_mac = {0x02, 0, 0, 0, 1, static_cast<std::uint8_t>(rank)};
   endpoint.next_mac = {0x02, 0, 0, 0, 2, static_cast<std::uint8_t>((rank + 1) % ranks)};
   endpoint.source_ipv4 = 0x0a4e0001U + (rank << 8);

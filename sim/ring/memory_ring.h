@@ -27,7 +27,8 @@ struct MemoryRingOptions {
 
 // The constants of a rank of a ring in memory.
 erar_config memory_ring_config(unsigned rank, unsigned ranks, unsigned mtu,
-                               std::uint32_t arena_segments, std::uint32_t token);
+                               std::uint32_t arena_segments, std::uint32_t token,
+                               unsigned window = 0);
 
 class MemoryRing {
  public:
