@@ -96,7 +96,7 @@ __u32 erar_env_cpu(erar_env*) { return 0; }
 
 __u64* erar_env_mark(erar_env* env) { return &env->memory->mark->operation; }
 
-__u32* erar_env_heard(erar_env* env, __u32 rank) { return &env->memory->heard[rank]; }
+__u64* erar_env_heard(erar_env* env, __u32 rank) { return &env->memory->heard[rank]; }
 
 void erar_env_count(erar_env* env, __u32 counter, __u64 value) {
   env->interruption->pass();

@@ -167,10 +167,9 @@ TEST(Explorer, FindsMemoryThatIsReusedTooEarly) {
   EXPECT_EQ(found.violation.rfind("a final segment is not the sum", 0), 0U) << text_of(found);
 }
 
-// Does not hold yet: a frame of operation k that comes late, while the process opens k+8, is laid
-// down over one of k+8 that waits for its kick, checksum and all (erar_park() reads `number`, then
-// `open`).
-TEST(Explorer, DISABLED_LateFramesAreNotParkedAmidAnOpening) {
+// A frame of operation k that comes late, while the process opens k+8, must not be laid down over one
+// of k+8 that waits for its kick, checksum and all.
+TEST(Explorer, LateFramesAreNotParkedAmidAnOpening) {
   expect_sound({.ranks = 2,
                 .segments = 2,
                 .operations = 3,
