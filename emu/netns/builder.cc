@@ -55,21 +55,30 @@ Result<void> make_links(const FabricSpec& spec, int lock_fd) {
   constexpr unsigned kRankIndex = 2;
   constexpr unsigned kPrevIndex = 3;
   constexpr unsigned kFirstPortIndex = 10;
+  constexpr unsigned kFirstBoxIndex = 128;
+  const std::string middle = middle_namespace_name(spec.name);
   Batch batch;
   for (unsigned rank = 0; rank < spec.ranks; ++rank) {
-    const std::string here = rank_namespace_name(spec.name, rank);
-    if (spec.kind == FabricKind::kRing) {
-      unsigned right = (rank + 1) % spec.ranks;
-      line(batch, "link add {} type veth peer {}",
-           veth_end(spec, "next", kRankIndex, here, mac_text(Device::kNext, rank)),
-           veth_end(spec, "prev", kPrevIndex, rank_namespace_name(spec.name, right),
-                    mac_text(Device::kPrev, right)));
-    } else {
-      line(batch, "link add {} type veth peer {}",
-           veth_end(spec, "eth0", kRankIndex, here, mac_text(Device::kEth0, rank)),
-           veth_end(spec, fmt::format("port{}", rank), kFirstPortIndex + rank,
-                    middle_namespace_name(spec.name), mac_text(Device::kPort, rank)));
+    const unsigned right = (rank + 1) % spec.ranks;
+    const bool ring = spec.kind == FabricKind::kRing;
+    const std::string near =
+        veth_end(spec, ring ? "next" : "eth0", kRankIndex, rank_namespace_name(spec.name, rank),
+                 mac_text(ring ? Device::kNext : Device::kEth0, rank));
+    const std::string far =
+        ring ? veth_end(spec, "prev", kPrevIndex, rank_namespace_name(spec.name, right),
+                        mac_text(Device::kPrev, right))
+             : veth_end(spec, fmt::format("port{}", rank), kFirstPortIndex + rank, middle,
+                        mac_text(Device::kPort, rank));
+    if (!spec.faults) {
+      line(batch, "link add {} type veth peer {}", near, far);
+      continue;
     }
+    const unsigned box_index = kFirstBoxIndex + 2 * rank;
+    line(batch, "link add {} type veth peer {}", near,
+         veth_end(spec, box_port_a(rank), box_index, middle, mac_text(Device::kBoxA, rank)));
+    line(batch, "link add {} type veth peer {}",
+         veth_end(spec, box_port_b(rank), box_index + 1, middle, mac_text(Device::kBoxB, rank)),
+         far);
   }
   return run_batch({"ip"}, batch, lock_fd);
 }
@@ -172,6 +181,15 @@ Result<void> configure_bridge(const FabricSpec& spec, int lock_fd) {
   return run_batch({"bridge", "-n", middle}, addresses, lock_fd);
 }
 
+Result<void> raise_boxes(const FabricSpec& spec, int lock_fd) {
+  Batch batch;
+  for (unsigned rank = 0; rank < spec.ranks; ++rank) {
+    line(batch, "link set {} up", box_port_a(rank));
+    line(batch, "link set {} up", box_port_b(rank));
+  }
+  return run_batch({"ip", "-n", middle_namespace_name(spec.name)}, batch, lock_fd);
+}
+
 Result<void> set_offloads(const std::string& device, const std::vector<std::string>& settings,
                           int lock_fd) {
   std::vector<std::string> command = {"ethtool", "-K", device};
@@ -184,17 +202,47 @@ Result<void> set_offloads(const std::string& device, const std::vector<std::stri
 const std::vector<std::string> kOffloadsOff = {"tso", "off", "gso", "off", "gro",
                                                "off", "tx",  "off", "rx",  "off"};
 
+const std::vector<std::string> kAllButReceiveOff = {"tso", "off", "gso", "off", "gro",
+                                                    "on",  "tx",  "off", "rx",  "off"};
+
+// What a fault box redirects is lost at a device without NAPI, and GRO is what brings a veth that.
+// With a largest size of one frame it merges nothing, so that TCP has no offload from it.
+Result<void> set_receive_polling(const FabricSpec& spec, const std::string& device, int lock_fd) {
+  auto set = set_offloads(device, kAllButReceiveOff, lock_fd);
+  if (!set) return set;
+  auto limited =
+      run_program({"ip", "link", "set", "dev", device, "gro_max_size", fmt::format("{}", spec.mtu)},
+                  {{}, lock_fd});
+  if (!limited) return limited.error();
+  return {};
+}
+
 // Inside a rank's namespace.
 Result<void> finish_rank(const FabricSpec& spec, int lock_fd) {
   std::vector<std::string> devices = {"eth0"};
   if (spec.kind == FabricKind::kRing) devices = {"next", "prev"};
   for (const std::string& device : devices) {
-    if (!spec.offloads) {
+    if (spec.faults) {
+      auto set = set_receive_polling(spec, device, lock_fd);
+      if (!set) return set;
+    } else if (!spec.offloads) {
       auto set = set_offloads(device, kOffloadsOff, lock_fd);
       if (!set) return set;
     }
     auto running = wait_until_running(device);
     if (!running) return running;
+  }
+  return {};
+}
+
+// Inside the middle namespace, whose boxes' programs come later.
+Result<void> finish_boxes(const FabricSpec& spec, int lock_fd) {
+  for (unsigned rank = 0; rank < spec.ranks; ++rank) {
+    for (const std::string& device : {box_port_a(rank), box_port_b(rank)}) {
+      auto set = set_offloads(device, kOffloadsOff, lock_fd);
+      if (set) set = wait_until_running(device);
+      if (!set) return set;
+    }
   }
   return {};
 }
@@ -208,9 +256,10 @@ Result<void> finish_port(const FabricSpec& spec, unsigned rank, int lock_fd) {
   std::string device = fmt::format("port{}", rank);
   std::vector<std::string> settings = {"gro", "on"};
   if (!spec.offloads) {
-    settings = {"tso", "off", "gso", "off", "tx", "off", "rx", "off", "gro", "on"};
+    settings = kAllButReceiveOff;
   }
-  auto set = set_offloads(device, settings, lock_fd);
+  auto set = spec.faults ? set_receive_polling(spec, device, lock_fd)
+                         : set_offloads(device, settings, lock_fd);
   if (!set) return set;
   return wait_until_running(device);
 }
@@ -222,6 +271,10 @@ Result<void> build_network(const FabricSpec& spec, int lock_fd) {
   if (!made) return made;
   made = make_links(spec, lock_fd);
   if (!made) return made;
+  if (spec.faults) {
+    made = raise_boxes(spec, lock_fd);
+    if (!made) return made;
+  }
   const bool ring = spec.kind == FabricKind::kRing;
   for (unsigned rank = 0; rank < spec.ranks; ++rank) {
     made = ring ? configure_ring_rank(spec, rank, lock_fd)
@@ -240,6 +293,11 @@ Result<void> build_network(const FabricSpec& spec, int lock_fd) {
     });
     if (!made) return made;
   }
+  if (spec.faults) {
+    made =
+        in_namespace(middle_namespace_name(spec.name), [&] { return finish_boxes(spec, lock_fd); });
+    if (!made) return made;
+  }
   for (unsigned rank = 0; rank < spec.ranks; ++rank) {
     made = in_namespace(rank_namespace_name(spec.name, rank),
                         [&] { return finish_rank(spec, lock_fd); });
@@ -250,9 +308,10 @@ Result<void> build_network(const FabricSpec& spec, int lock_fd) {
 
 Result<void> reset_receive_offload(const FabricSpec& spec, int lock_fd) {
   const char* device = spec.kind == FabricKind::kRing ? "prev" : "eth0";
+  const char* gro = spec.faults ? "on" : "off";  // see set_receive_polling()
   for (unsigned rank = 0; rank < spec.ranks; ++rank) {
     auto set = in_namespace(rank_namespace_name(spec.name, rank), [&] {
-      return set_offloads(device, {"gro", "off"}, lock_fd);
+      return set_offloads(device, {"gro", gro}, lock_fd);
     });
     if (!set) return set;
   }

@@ -9,11 +9,11 @@
 
 namespace erar {
 
-// Builds everything but the XDP switch. lock_fd is handed to the programs that are run (see
-// CommandOptions). Nothing is removed when it fails.
+// Builds everything but the XDP switch and the fault boxes' programs. lock_fd is handed to the
+// programs that are run (see CommandOptions). Nothing is removed when it fails.
 Result<void> build_network(const FabricSpec& spec, int lock_fd);
 
-// GRO off at every rank's NIC, as build_network() leaves it.
+// GRO at every rank's NIC as build_network() leaves it.
 Result<void> reset_receive_offload(const FabricSpec& spec, int lock_fd);
 
 // Namespaces that exist under a fabric's name, whether a state file knows of them or not.

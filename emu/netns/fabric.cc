@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "emu/netns/builder.h"
+#include "emu/netns/fault_boxes.h"
 #include "emu/netns/layout.h"
 #include "emu/netns/processes.h"
 #include "emu/netns/state_file.h"
@@ -49,6 +50,10 @@ Result<void> make_room(const std::string& name, int lock_fd) {
 Result<void> build(const FabricSpec& spec, int lock_fd) {
   auto built = build_network(spec, lock_fd);
   if (!built) return built;
+  if (spec.faults) {
+    auto attached = FaultBoxes::attach(spec);
+    if (!attached) return attached.error();
+  }
   if (spec.kind == FabricKind::kSwitch) return attach_xdp_switch(spec);
   return {};
 }
@@ -139,6 +144,11 @@ Result<void> Fabric::restore() {
   for (unsigned rank = 0; rank < spec_.ranks; ++rank) namespaces.push_back(rank_namespace(rank));
   if (!processes_in(namespaces).empty()) return {};
   if (auto reset = reset_receive_offload(spec_, lock->get()); !reset) return reset;
+  if (spec_.faults) {
+    auto boxes = FaultBoxes::open(spec_);
+    if (!boxes) return boxes.error();
+    if (auto cleared = boxes->set(Faults{}); !cleared) return cleared;
+  }
   return spec_.kind == FabricKind::kSwitch ? attach_xdp_switch(spec_) : Result<void>();
 }
 

@@ -26,6 +26,9 @@ struct FabricSpec {
   unsigned mtu = 3498;   // 576..65535; native XDP takes up to 3506
   unsigned queues = 0;   // of each veth; 0: one per CPU, at most 8
   bool offloads = true;  // false: TSO, GSO, GRO and checksum offloads off, as on a plain NIC
+  // Every rank's link goes through a fault box (fault_boxes.h), which at first does nothing. Needs
+  // offloads off.
+  bool faults = false;
   bool ephemeral =
       false;  // belongs to this process: reclaimed by any later command once it is gone
 };
@@ -49,7 +52,7 @@ class Fabric {
   // The address by which any rank reaches `rank` over IP (on the ring: routed), host byte order.
   [[nodiscard]] std::uint32_t rank_ipv4(unsigned rank) const;
   // Puts back what a killed command may have left changed: the XDP switch away, GRO on at the
-  // ranks' NICs (generic mode needs it). Nothing while processes live in the fabric.
+  // ranks' NICs (generic mode needs it), faults. Nothing while processes live in the fabric.
   Result<void> restore();
   // switch only: true puts the XDP switch before the bridge (the default after up), false takes it
   // away, which leaves a Linux bridge of the same shape with TCP's offloads. No-op on other kinds.

@@ -70,6 +70,14 @@ Result<FabricSpec> check_fabric_spec(FabricSpec spec) {
     return refusal(
         fmt::format("MTU {}: the XDP switch takes up to {}", spec.mtu, kMaxNativeXdpMtu));
   }
+  if (spec.faults && spec.mtu > kMaxNativeXdpMtu) {
+    return refusal(
+        fmt::format("MTU {}: the fault boxes take up to {}", spec.mtu, kMaxNativeXdpMtu));
+  }
+  if (spec.faults && spec.offloads) {
+    return refusal(
+        "faults need offloads off: frames of TCP must not be 64 kB, and be whole in themselves");
+  }
   if (spec.queues > kMaxQueues) {
     return refusal(fmt::format("{} queues: at most {}", spec.queues, kMaxQueues));
   }
@@ -85,12 +93,19 @@ std::string middle_namespace_name(const std::string& fabric) {
   return fmt::format("erar-{}-mid", fabric);
 }
 
+bool has_middle_namespace(const FabricSpec& spec) {
+  return spec.kind != FabricKind::kRing || spec.faults;
+}
+
+std::string box_port_a(unsigned rank) { return fmt::format("box{}a", rank); }
+std::string box_port_b(unsigned rank) { return fmt::format("box{}b", rank); }
+
 std::vector<std::string> namespace_names(const FabricSpec& spec) {
   std::vector<std::string> names;
   for (unsigned rank = 0; rank < spec.ranks; ++rank) {
     names.push_back(rank_namespace_name(spec.name, rank));
   }
-  if (spec.kind != FabricKind::kRing) names.push_back(middle_namespace_name(spec.name));
+  if (has_middle_namespace(spec)) names.push_back(middle_namespace_name(spec.name));
   return names;
 }
 

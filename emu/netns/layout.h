@@ -21,7 +21,9 @@ Result<FabricSpec> check_fabric_spec(FabricSpec spec);
 bool valid_fabric_name(const std::string& name);
 
 std::string rank_namespace_name(const std::string& fabric, unsigned rank);
-std::string middle_namespace_name(const std::string& fabric);  // of the bridge
+std::string middle_namespace_name(const std::string& fabric);  // of the bridge, of fault boxes
+// Rings have one for fault boxes only.
+bool has_middle_namespace(const FabricSpec& spec);
 // All of a spec's namespaces, the middle one last.
 std::vector<std::string> namespace_names(const FabricSpec& spec);
 // The fabric that a namespace belongs to, if its name is one of ours: erar-NAME-<0..63|mid>. NAME
@@ -36,10 +38,16 @@ enum class Device : std::uint8_t {
   kEth0 = 3,
   kId0 = 4,
   kPort = 5,
-  kBridge = 6
+  kBridge = 6,
+  kBoxA = 7,
+  kBoxB = 8
 };
 MacAddress mac_of(Device device, unsigned rank);
 std::string mac_text(Device device, unsigned rank);
+
+// Devices of the fault box in the link from `rank`'s NIC: a is before the rank, b behind the box.
+std::string box_port_a(unsigned rank);
+std::string box_port_b(unsigned rank);
 
 // IPv4 addresses in host byte order.
 std::uint32_t bridge_ipv4(unsigned rank);  // 10.77.0.(rank+1)/24

@@ -41,11 +41,17 @@ Result<void> make_directories() {
 
 std::string to_text(const FabricState& state) {
   nlohmann::ordered_json json = {
-      {"name", state.spec.name},           {"kind", name_of(state.spec.kind)},
-      {"ranks", state.spec.ranks},         {"mtu", state.spec.mtu},
-      {"queues", state.spec.queues},       {"offloads", state.spec.offloads},
-      {"ephemeral", state.spec.ephemeral}, {"complete", state.complete},
-      {"owner_pid", state.owner_pid},      {"owner_start_ticks", state.owner_start_ticks},
+      {"name", state.spec.name},
+      {"kind", name_of(state.spec.kind)},
+      {"ranks", state.spec.ranks},
+      {"mtu", state.spec.mtu},
+      {"queues", state.spec.queues},
+      {"offloads", state.spec.offloads},
+      {"faults", state.spec.faults},
+      {"ephemeral", state.spec.ephemeral},
+      {"complete", state.complete},
+      {"owner_pid", state.owner_pid},
+      {"owner_start_ticks", state.owner_start_ticks},
   };
   return json.dump(2) + "\n";
 }
@@ -62,6 +68,7 @@ Result<FabricState> from_text(const std::string& text, const std::string& path) 
     state.spec.mtu = json.at("mtu").get<unsigned>();
     state.spec.queues = json.at("queues").get<unsigned>();
     state.spec.offloads = json.at("offloads").get<bool>();
+    state.spec.faults = json.value("faults", false);  // not in files of before there were any
     state.spec.ephemeral = json.at("ephemeral").get<bool>();
     state.complete = json.at("complete").get<bool>();
     state.owner_pid = json.at("owner_pid").get<pid_t>();

@@ -19,7 +19,7 @@ namespace {
 struct UpOptions {
   FabricSpec spec;
   std::string kind = "ring";
-  std::string offloads = "on";
+  std::string offloads;  // empty: not given
 };
 
 int fabric_up(const UpOptions& options) {
@@ -28,14 +28,14 @@ int fabric_up(const UpOptions& options) {
   auto kind = parse_fabric_kind(options.kind);
   if (!kind) return complain(kind.error(), 2);
   spec.kind = *kind;
-  spec.offloads = options.offloads == "on";
+  spec.offloads = options.offloads.empty() ? !spec.faults : options.offloads == "on";
   auto checked = check_fabric_spec(spec);
   if (!checked) return complain(checked.error(), 2);
   auto fabric = Fabric::up(spec);
   if (!fabric) return complain(fabric.error(), 1);
-  fmt::print("fabric {}: {} of {} ranks, MTU {}, namespaces {} to {}\n", spec.name,
+  fmt::print("fabric {}: {} of {} ranks, MTU {}, namespaces {} to {}{}\n", spec.name,
              name_of(spec.kind), spec.ranks, spec.mtu, fabric->rank_namespace(0),
-             fabric->rank_namespace(spec.ranks - 1));
+             fabric->rank_namespace(spec.ranks - 1), spec.faults ? ", with fault boxes" : "");
   return 0;
 }
 
@@ -48,7 +48,7 @@ int fabric_down(const std::string& name) {
 
 std::string state_text(const FabricState& state) {
   if (!state.complete) return "incomplete";
-  if (!state.spec.ephemeral) return "up";
+  if (!state.spec.ephemeral) return state.spec.faults ? "up, with fault boxes" : "up";
   if (owner_is_gone(state)) return "orphan";
   return fmt::format("up while process {} runs", state.owner_pid);
 }
@@ -84,9 +84,11 @@ void add_up(CLI::App& fabric, int& exit_status) {
   up->add_option("--queues", options->spec.queues, "Queues of each NIC; 0: one per CPU, at most 8")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
-  up->add_option("--offloads", options->offloads, "TSO, GSO, GRO and checksum offloads")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->capture_default_str();
+  up->add_option("--offloads", options->offloads,
+                 "TSO, GSO, GRO and checksum offloads (default on; off with --faults)")
+      ->check(CLI::IsMember({"on", "off"}));
+  up->add_flag("--faults", options->spec.faults,
+               "A fault box in every rank's link, for erar bench's --loss and the like");
   up->callback([options, &exit_status] { exit_status = fabric_up(*options); });
 }
 
