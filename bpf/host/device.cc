@@ -236,7 +236,13 @@ Result<void> Device::send_kicks(std::uint32_t operation, std::uint32_t frames) {
     if (native_kick(memory_, frame, operation) == Verdict::kForward)
       leaving[count++] = {frame.data, frame.size};
   }
-  return handles_->socket.send({leaving.data(), count});
+  // A link that is down or full loses what it is given, as any may: the time-out will say if it
+  // lasts.
+  const auto sent = handles_->socket.send({leaving.data(), count});
+  if (!sent && sent.error().code != ENOBUFS && sent.error().code != ENETDOWN &&
+      sent.error().code != EAGAIN)
+    return sent;
+  return {};
 }
 
 Result<void> Device::inject(std::uint32_t operation, std::uint32_t frames) {

@@ -1,6 +1,7 @@
 // Turns what was typed into checked options, or into one line that says what is wrong with it.
 #include "experiments/bench/options.h"
 
+#include "core/protocol/ring.h"
 #include "experiments/bench/backend_factory.h"
 #include "experiments/cli/reporting.h"
 
@@ -234,6 +235,30 @@ void read_backend_settings(const BenchArguments& arguments, Reader& reader, Benc
   }
 }
 
+void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& options) {
+  const auto share = [&reader](const char* option, const std::string& text) {
+    const std::optional<double> value = parse_number<double>(text);
+    if (value && *value >= 0 && *value <= 1) return *value;
+    reader.refuse(bad_value(option, text, "must be a share of the frames from 0 to 1"));
+    return 0.0;
+  };
+  Faults& faults = options.faults;
+  faults.loss = share("--loss", arguments.loss);
+  faults.burst_frames = reader.number<unsigned>("--burst", arguments.burst, 1U, kMostBurstFrames);
+  faults.duplicate = share("--dup", arguments.duplicate);
+  faults.reorder = share("--reorder", arguments.reorder);
+  faults.corrupt = share("--corrupt", arguments.corrupt);
+  faults.corrupt_header = share("--corrupt-header", arguments.corrupt_header);
+  faults.truncate = share("--truncate", arguments.truncate);
+  faults.seed = options.seed;
+  if (!arguments.window.empty())
+    options.window =
+        reader.number<unsigned>("--window", arguments.window, unsigned{ERAR_SMALLEST_WINDOW},
+                                unsigned{ERAR_LARGEST_WINDOW});
+  if (!options.checksum && (faults.corrupt > 0 || faults.corrupt_header > 0 || faults.truncate > 0))
+    reader.refuse(refusal("--checksum off: what links damage would be summed"));
+}
+
 Result<std::vector<std::size_t>> parse_range(const std::string& option, const std::string& text) {
   const std::vector<std::string> parts = split(text, ':');
   if (parts.size() > 3) return bad_value(option, text, "must be first:last or first:last:factor");
@@ -309,6 +334,7 @@ Result<BenchOptions> parse_bench_options(const BenchArguments& arguments) {
   read_reduction(arguments, reader, options);
   read_method(arguments, reader, options);
   read_backend_settings(arguments, reader, options);
+  read_faults(arguments, reader, options);
   options.json_path = arguments.json;
   options.csv_path = arguments.csv;
   options.counters = arguments.counters;
@@ -333,7 +359,8 @@ FabricSpec new_fabric_spec(const BenchOptions& options) {
   spec.ranks = options.ranks.value_or(spec.ranks);
   spec.mtu = options.mtu.value_or(spec.mtu);
   spec.queues = options.queues.value_or(spec.queues);
-  spec.offloads = options.offloads.value_or(spec.offloads);
+  spec.faults = options.faults.any();
+  spec.offloads = options.offloads.value_or(!spec.faults);
   spec.ephemeral = true;
   return spec;
 }
@@ -353,6 +380,15 @@ Result<void> check_against_fabric(const BenchOptions& options, const FabricSpec&
   }
   if (options.offloads && *options.offloads != fabric.offloads) {
     return differs("--offloads", *options.offloads ? "on" : "off", fabric.offloads ? "on" : "off");
+  }
+  if (options.faults.any() && !fabric.faults) {
+    return refusal(
+        fmt::format("--loss and the like: fabric {} has no fault boxes; make it with "
+                    "--faults",
+                    fabric.name));
+  }
+  if (fabric.faults && fabric.offloads) {
+    return refusal("--offloads on: with faults frames must not be 64 kB; leave it out");
   }
   if (fabric.mtu > kLargestNativeMtu && uses(options, "erar") && !options.generic_mode) {
     return bad_value("--mtu", fmt::format("{}", fabric.mtu),

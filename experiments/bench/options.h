@@ -1,6 +1,7 @@
 // The options of `erar bench allreduce`: as typed, and as checked.
 #pragma once
 
+#include "bpf/host/faults.h"
 #include "core/backend.h"
 #include "emu/netns/fabric.h"
 #include "workloads/generator/values.h"
@@ -39,6 +40,14 @@ struct BenchArguments {
   std::string pin = "off";
   std::string seed = "1";
   std::string magnitudes = "alike";
+  std::string loss = "0";
+  std::string burst = "1";
+  std::string duplicate = "0";
+  std::string reorder = "0";
+  std::string corrupt = "0";
+  std::string corrupt_header = "0";
+  std::string truncate = "0";
+  std::string window;
   std::string json;
   std::string csv;
   bool counters = false;
@@ -68,6 +77,8 @@ struct BenchOptions {
   bool pin = false;
   std::uint64_t seed = 1;
   workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats
+  Faults faults;        // of every rank's link, in the fabric's fault boxes
+  unsigned window = 0;  // as RingEndpoint's
   std::string json_path;
   std::string csv_path;
   bool counters = false;

@@ -28,6 +28,17 @@ void add_reduction(Json& fields, const BenchOptions& options) {
   fields["checksum"] = options.checksum ? "on" : "off";
 }
 
+void add_faults(Json& fields, const BenchOptions& options) {
+  const Faults& faults = options.faults;
+  fields["loss"] = faults.loss;
+  fields["burst_frames"] = faults.burst_frames;
+  fields["duplicate"] = faults.duplicate;
+  fields["reorder"] = faults.reorder;
+  fields["corrupt"] = faults.corrupt;
+  fields["corrupt_header"] = faults.corrupt_header;
+  fields["truncate"] = faults.truncate;
+}
+
 Json row_fields(const Conditions& conditions, const Row& row) {
   const BenchOptions& options = conditions.options;
   const FabricSpec& fabric = conditions.fabric;
@@ -44,6 +55,7 @@ Json row_fields(const Conditions& conditions, const Row& row) {
   add_reduction(fields, options);
   fields["mode"] = options.generic_mode ? "generic" : "native";
   fields["group_bytes"] = options.group_bytes;
+  add_faults(fields, options);
   fields["bytes"] = row.bytes;
   fields["count"] = row.count;
   fields["iters"] = row.iters;
@@ -55,6 +67,7 @@ Json row_fields(const Conditions& conditions, const Row& row) {
   fields["agreement_us_p50"] = row.agreement_us ? measured(*row.agreement_us) : Json();
   fields["wrong"] = measured(row.wrong);
   fields["cpu_s_per_GB"] = row.bytes == 0 ? Json() : measured(row.cpu_s_per_gb);
+  for (const auto& [name, value] : row.faults.named()) fields["link_" + name] = value;
   fields["error"] = row.error;
   return fields;
 }
@@ -82,6 +95,7 @@ Json context_fields(const Conditions& conditions) {
   add_reduction(context, options);
   context["mode"] = options.generic_mode ? "generic" : "native";
   context["group_bytes"] = options.group_bytes;
+  add_faults(context, options);
   context["iters"] = options.iters;
   context["warmup"] = options.warmup;
   context["seed"] = options.seed;

@@ -53,6 +53,7 @@ struct Row {
   double cpu_s_per_gb =
       0;  // of all ranks and the softirq threads per 1e9 message bytes; 0 bytes: 0
   std::vector<std::pair<std::string, std::uint64_t>> counters;  // summed over the ranks
+  FaultCounts faults;  // what the fault boxes did, where there are any
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
 };

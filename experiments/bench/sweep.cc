@@ -1,6 +1,7 @@
 // Forks the ranks of each measurement and turns what they left in shared memory into a row.
 #include "experiments/bench/sweep.h"
 
+#include "emu/netns/fault_boxes.h"
 #include "emu/rank/launcher.h"
 #include "experiments/bench/backend_factory.h"
 #include "experiments/bench/cpu_meter.h"
@@ -116,8 +117,8 @@ void set_results(Row& row, const RankPlan& plan, const SharedRegion& region) {
   if (bytes > 0) row.cpu_s_per_gb = static_cast<double>(cpu_ns) / bytes;
 }
 
-void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter& softirq,
-             Row& row) {
+void measure_without_faults(const BenchOptions& options, FabricLease& lease,
+                            const SoftirqMeter& softirq, Row& row) {
   const Fabric& fabric = lease.fabric();
   const unsigned ranks = fabric.spec().ranks;
   const RankPlan plan = plan_of(options, row);
@@ -137,8 +138,10 @@ void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter
   const BackendSettings settings = settings_of(options, plan, ranks);
   const auto body = [&](unsigned rank) {
     InterruptGuard::restore_in_child();
+    RingEndpoint endpoint = fabric.endpoint(rank);
+    endpoint.window = options.window;
     return run_rank(*region, plan, rank, softirq,
-                    [&] { return open_backend(row.backend, fabric.endpoint(rank), settings); });
+                    [&] { return open_backend(row.backend, endpoint, settings); });
   };
   const Result<LaunchOutcome> outcome = launch_ranks(fabric, LaunchOptions{options.pin}, body);
   if (!outcome) {
@@ -152,6 +155,28 @@ void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter
   row.error = failure_text(*outcome, *region);
   const int signal = outcome->status - 128;
   if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) InterruptGuard::note(signal);
+}
+
+// Every row meets the same faults: the boxes begin anew with each.
+void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter& softirq,
+             Row& row) {
+  if (!options.faults.any()) return measure_without_faults(options, lease, softirq, row);
+  auto boxes = FaultBoxes::open(lease.fabric().spec());
+  const auto before = boxes ? boxes->counts() : boxes.error();
+  const auto set = before ? boxes->set(options.faults) : before.error();
+  if (!set) {
+    row.error = set.error().message();
+    return;
+  }
+  measure_without_faults(options, lease, softirq, row);
+  const auto after = boxes->counts();
+  const auto cleared = boxes->set(Faults{});
+  if (!after || !cleared) {
+    row.error = (after ? cleared.error() : after.error()).message();
+    return;
+  }
+  for (unsigned i = 0; i < ERAR_FAULT_COUNTERS; ++i)
+    row.faults.values[i] = after->values[i] - before->values[i];
 }
 
 }  // namespace

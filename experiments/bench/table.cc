@@ -48,6 +48,14 @@ std::string counters_line(const Row& row) {
   return line + "\n";
 }
 
+// What the links did to this row's frames.
+std::string faults_line(const Row& row) {
+  std::string text = "#   links:";
+  for (const auto& [name, value] : row.faults.named())
+    if (value != 0) text += fmt::format(" {} {}", name, value);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string table_header(const Conditions& conditions) {
@@ -71,6 +79,11 @@ std::string table_header(const Conditions& conditions) {
   text += fmt::format("# tcp: congestion control {}; erar: {} XDP, groups of {}\n",
                       options.congestion_control, options.generic_mode ? "generic" : "native",
                       size_text(options.group_bytes));
+  if (options.faults.any()) {
+    text += fmt::format("# faults on every link, for both backends alike: {}\n",
+                        faults_text(options.faults));
+  }
+  if (options.window != 0) text += fmt::format("# erar: window of {} frames\n", options.window);
   text +=
       "# time: last rank done, median (p50) and range; algbw = size / p50, busbw = algbw * "
       "2(n-1)/n; GB = 1e9 bytes\n"
@@ -93,7 +106,8 @@ std::string table_row(const Conditions& conditions, const Row& row) {
                        name_of(options.reduction.op), row.backend, cells...);
   };
   if (row.failed()) {
-    return format("failed", "-", "-", "-", "-", "-", "-", "-") +
+    return (options.faults.any() ? faults_line(row) : "") +
+           format("failed", "-", "-", "-", "-", "-", "-", "-") +
            fmt::format("# {} {} failed: {}\n", row.backend, size_text(row.bytes), row.error);
   }
   std::string text = format(
@@ -101,6 +115,7 @@ std::string table_row(const Conditions& conditions, const Row& row) {
       small_number(row.busbw_gbps), row.agreement_us ? number(*row.agreement_us) : "-",
       fmt::format("{}", row.wrong), row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
   if (options.counters && !row.counters.empty()) text += counters_line(row);
+  if (options.faults.any()) text += faults_line(row);
   return text;
 }
 

@@ -9,64 +9,15 @@
 #include <random>
 #include <thread>
 
-#include "bpf/host/erar_backend.h"
 #include "core/clock.h"
-#include "tests/netns/rank_process.h"
+#include "tests/netns/checked_calls.h"
 #include "tests/netns/support.h"
 
 namespace erar::test {
 namespace {
 
-constexpr unsigned kRanks = 4;
-constexpr std::size_t kCount = 700'001;  // several groups
+constexpr unsigned kRanks = kCheckedRanks;
 constexpr std::uint64_t kTimeout_ns = 1'000'000'000;
-
-float value_of(unsigned rank, std::size_t i, std::uint64_t call) {
-  return static_cast<float>(static_cast<int>((i * 7 + rank * 13 + call) % 2001) - 1000);
-}
-
-// Calls in place until one fails or `calls` are done; each result is looked at here and there.
-int reduce_on(Backend& backend, unsigned rank, std::uint64_t calls, SharedState& state) {
-  RankReport& report = state.ranks[rank];
-  std::vector<float> values(kCount), before(kCount);
-  while (report.calls < calls) {
-    for (std::size_t i = 0; i < kCount; i++) before[i] = value_of(rank, i, report.calls);
-    values = before;
-    const auto done = backend.allreduce(values.data(), values.data(), kCount, Reduction{});
-    if (!done) {
-      report.ended_ns = monotonic_ns();
-      report.code = done.error().code;
-      report.untouched = std::memcmp(values.data(), before.data(), kCount * sizeof(float)) == 0;
-      fmt::format_to_n(report.message.data(), report.message.size() - 1, "{}",
-                       done.error().message());
-      return 0;
-    }
-    for (std::size_t i = 0; i < kCount; i += 97) {
-      float sum = 0;
-      for (unsigned each = 0; each < kRanks; each++) sum += value_of(each, i, report.calls);
-      if (values[i] != sum) {
-        report.wrong = true;
-        return 1;
-      }
-    }
-    report.calls++;
-  }
-  return 0;
-}
-
-int run_rank(const Fabric& fabric, unsigned rank, std::uint32_t token, std::uint64_t calls,
-             std::uint64_t timeout_ns, SharedState& state) {
-  ErarOptions options;
-  options.token = token;
-  options.timeout_ns = timeout_ns;
-  auto backend = open_erar_backend(fabric.endpoint(rank), options);
-  if (!backend) {
-    fmt::print(stderr, "rank {}: {}\n", rank, backend.error().message());
-    return 2;
-  }
-  pthread_barrier_wait(&state.all_open);
-  return reduce_on(**backend, rank, calls, state);
-}
 
 enum class Fate { kKilled, kStopped, kCutOff };
 
@@ -119,7 +70,7 @@ TEST_P(Death, EndsTheCallOnAllOthersInTimeAndNamesTheRank) {
     const auto moment = std::chrono::microseconds(random() % 60'000);
     SCOPED_TRACE(fmt::format("rank {} after {} us", victim, moment.count()));
     RankProcesses ranks(*fabric, [&](unsigned rank, SharedState& state) {
-      return run_rank(*fabric, rank, 1000 + round, UINT64_MAX, kTimeout_ns, state);
+      return run_checked_rank(*fabric, rank, 1000 + round, UINT64_MAX, kTimeout_ns, state);
     });
     // All have begun.
     ASSERT_TRUE(eventually(std::chrono::seconds(20), [&] {
@@ -149,7 +100,7 @@ TEST_P(Death, EndsTheCallOnAllOthersInTimeAndNamesTheRank) {
 
     // A new group on the same links works at once.
     RankProcesses again(*fabric, [&](unsigned rank, SharedState& state) {
-      return run_rank(*fabric, rank, 2000 + round, 3, 5 * kTimeout_ns, state);
+      return run_checked_rank(*fabric, rank, 2000 + round, 3, 5 * kTimeout_ns, state);
     });
     for (unsigned rank = 0; rank < kRanks; rank++) {
       EXPECT_EQ(again.wait(rank), 0) << rank << ": " << again.state().ranks[rank].message.data();
@@ -175,7 +126,7 @@ TEST(Delay, OfARankThatComesBackLosesNothing) {
   auto fabric = Fabric::up(spec);
   ASSERT_TRUE(fabric) << fabric.error().message();
   RankProcesses ranks(*fabric, [&](unsigned rank, SharedState& state) {
-    return run_rank(*fabric, rank, 7, 60, 5 * kTimeout_ns, state);
+    return run_checked_rank(*fabric, rank, 7, 60, 5 * kTimeout_ns, state);
   });
   for (int pause = 0; pause < 4; pause++) {
     const unsigned victim = random() % kRanks;
