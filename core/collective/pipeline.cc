@@ -2,6 +2,7 @@
 #include "core/collective/pipeline.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <string>
 
@@ -113,6 +114,7 @@ std::byte* Pipeline::records(std::size_t group) const {
 
 Result<void> Pipeline::start(std::uint32_t number, const ArenaRange& range,
                              const erar_combine& combine, bool check) {
+  assert(retention_.may_open(number));
   if (!agreed_) opened_.push_back(number);
   return start_range(device_, number, range, combine, check);
 }
@@ -145,8 +147,10 @@ Result<void> Pipeline::open_call() {
   return start(first_operation_, opening_, combine, true);
 }
 
-// The signatures' sum is here: all make the same call, or none goes on.
+// The signatures' sum is here: all make the same call, or none goes on. Every rank has left the
+// calls before.
 void Pipeline::take_opening() {
+  retention_.settle(first_operation_);
   CallSignature sum;
   std::memcpy(sum.data(), opening(), kSignatureBytes);
   disagreed_ = !all_equal(request_.signature, sum, device_.config().ranks);
@@ -241,6 +245,25 @@ void Pipeline::finish(std::size_t group) {
   if (!codec_.decode(part(group), agreed, output, bytes >= kLargeResultBytes)) not_finite_ = true;
 }
 
+// Every rank has opened the group's operation, so each has completed what that had to wait for.
+void Pipeline::complete(std::size_t group) {
+  retention_.end_turn();
+  if (group == 0) return;
+  retention_.settle(has_scales() ? record_operation(group) : data_operation(group));
+}
+
+bool Pipeline::may_announce() const {
+  return has_scales() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
+         announced_ - finished_ < kPipelineDepth &&
+         (opening_has_records(announced_) || retention_.may_open(record_operation(announced_)));
+}
+
+// The first group's data may overtake the opening; a second's tells that all ranks have agreed.
+bool Pipeline::may_start() const {
+  return started_ < prepared_ && started_ - completed_ < kDataInFlight &&
+         (started_ == 0 || agreed_) && retention_.may_open(data_operation(started_));
+}
+
 bool Pipeline::may_prepare() const {
   if (prepared_ == plan_.groups || prepared_ - finished_ >= kPipelineDepth) return false;
   if (!has_scales()) return opened_call_;
@@ -266,12 +289,11 @@ Result<bool> Pipeline::advance() {
   if (opened_call_ && !agreed_ && device_.done(first_operation_)) {
     take_opening();
   } else if (may_complete()) {
-    completed_++;
-    retention_.end_turn();
+    complete(completed_++);
   } else if (closing_ == Closing::kUnderWay && device_.done(next_operation() - 1)) {
     closing_ = Closing::kDone;
     retention_.end_turn();
-  } else if (started_ < prepared_ && started_ - completed_ < kDataInFlight) {
+  } else if (may_start()) {
     step = start_data(started_++);
   } else if (may_finish()) {
     finish(finished_++);
@@ -279,8 +301,7 @@ Result<bool> Pipeline::advance() {
     step = start_closing();
   } else if (!opened_call_ && !records_in_opening_) {
     step = open_call();
-  } else if (has_scales() && announced_ < plan_.groups && announced_ - prepared_ < 2 &&
-             announced_ - finished_ < kPipelineDepth) {
+  } else if (may_announce()) {
     step = start_records(announced_++);
   } else if (may_prepare()) {
     prepare(prepared_++);

@@ -37,7 +37,7 @@ struct PipelineRequest {
   std::optional<ArenaRange> in_place;  // input == output == registered memory, lanes fit
   bool whole = false;                  // in place and one group; equal on all ranks
   bool is_float = true;
-  bool refuse_not_finite = true;       // groups that hold a NaN or infinity need not be reduced
+  bool refuse_not_finite = true;  // groups that hold a NaN or infinity need not be reduced
   bool checksum = true;
   std::size_t group_bytes = 0;
   CallSignature signature{};
@@ -103,7 +103,9 @@ class Pipeline {
   [[nodiscard]] const Staging::Area& area(std::size_t group) const {
     return staging_.areas[areas_[group % areas_.size()]];
   }
+  [[nodiscard]] bool may_announce() const;
   [[nodiscard]] bool may_prepare() const;
+  [[nodiscard]] bool may_start() const;
   [[nodiscard]] bool may_complete() const;
   [[nodiscard]] bool may_finish() const;
 
@@ -111,6 +113,7 @@ class Pipeline {
   Result<void> wait();
   Result<void> open_call();
   void take_opening();
+  void complete(std::size_t group);
   Result<void> start_records(std::size_t group);
   void prepare(std::size_t group);
   Result<void> start_data(std::size_t group);

@@ -1,4 +1,5 @@
-// Retention: which staging memory may be written again, since no rank needs its sums any more.
+// Retention: which memory and slots may serve another operation, since no rank needs the sums any
+// more.
 #pragma once
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/protocol/operation.h"
 #include "core/session/ring_device.h"
 
 namespace erar {
@@ -45,6 +47,13 @@ class Retention {
   unsigned take_opening(std::uint32_t operation) { return take_other(opening_, operation); }
   unsigned take_exchange(std::uint32_t operation) { return take_other(exchange_, operation); }
 
+  // Every rank has completed all operations before this one.
+  void settle(std::uint32_t operation) { settled_ = operation; }
+  // Whether no rank needs what is in the operation's slot.
+  [[nodiscard]] bool may_open(std::uint32_t operation) const {
+    return static_cast<std::int32_t>(operation - ERAR_SLOTS - settled_) < 0;
+  }
+
   // All ranks have met and are done with everything.
   void forget_all();
 
@@ -66,6 +75,7 @@ class Retention {
   std::array<Use, kAreas> uses_;
   std::uint64_t begun_ = 0;
   std::uint64_t ended_ = 0;
+  std::uint32_t settled_ = ERAR_FIRST_OPERATION;
 };
 
 }  // namespace erar

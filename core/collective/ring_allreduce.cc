@@ -2,6 +2,7 @@
 #include "core/collective/ring_allreduce.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -114,7 +115,8 @@ Result<void> RingAllreduce::reduce(const std::byte* input, std::byte* output, st
   request.refuse_not_finite = reduction.not_finite == NotFinite::kRefuse;
   request.checksum = options_.checksum;
   request.group_bytes = options_.group_bytes;
-  // Out of place the caller still has the input; keeping the output, too, takes a quarter of the time.
+  // Out of place the caller still has the input; keeping the output, too, takes a quarter of the
+  // time.
   if (input == output) request.undo = &undo_;
   if (input == output && codec->format().fits_in_place())
     request.in_place = arena_.find(output, request.count * size_of(run.type));
@@ -187,11 +189,13 @@ Result<void> RingAllreduce::exchange(const ArenaRange& range, const erar_combine
 Result<void> RingAllreduce::exchange(const ArenaRange& range, const erar_combine& combine,
                                      std::uint64_t patience_ns) {
   const std::uint32_t number = next_operation_++;
+  assert(retention_.may_open(number));
   retention_.begin_turn();
   if (auto started = start_range(device_, number, range, combine, true); !started) return started;
   while (!device_.done(number))
     if (auto woken = device_.wait_any({&number, 1}, patience_ns); !woken) return woken;
   retention_.end_turn();
+  retention_.settle(number);
   return {};
 }
 

@@ -2,6 +2,7 @@
 #ifndef ERAR_PROTOCOL_FRAME_H
 #define ERAR_PROTOCOL_FRAME_H
 
+#include "lanes.h"
 #include "operation.h"
 #include "packet.h"
 

@@ -56,6 +56,7 @@ void Fiber::enter(unsigned high, unsigned low) {
 void Fiber::arrived() { enter_stack(inside_shadow_, &outside_stack_, &outside_bytes_); }
 
 void Fiber::resume() {
+  started_ = true;
   leave_stack(&outside_shadow_, stack_.get(), kStackBytes);
   swapcontext(&outside_, &inside_);
   enter_stack(outside_shadow_, nullptr, nullptr);

@@ -24,6 +24,7 @@ class Fiber {
   void resume();
   // Called by the body: returns when it is resumed.
   void step_aside();
+  [[nodiscard]] bool started() const { return started_; }
   [[nodiscard]] bool finished() const { return finished_; }
 
  private:
@@ -36,6 +37,7 @@ class Fiber {
   ucontext_t inside_{};
   ucontext_t outside_{};
   std::exception_ptr error_;
+  bool started_ = false;
   bool finished_ = false;
   // AddressSanitizer wants to know which stack is in use.
   void* inside_shadow_ = nullptr;

@@ -137,6 +137,16 @@ std::string SimulatedRing::describe_blocked() const {
   return text;
 }
 
+// A fiber that is not run to its end would leave behind what its stack owns.
+void SimulatedRing::end_processes() {
+  for (Process& process : processes_) {
+    process.killed = true;
+    while (process.fiber && process.fiber->started() && !process.fiber->finished())
+      process.fiber->resume();
+    process.fiber.reset();
+  }
+}
+
 std::optional<std::string> SimulatedRing::run(std::uint64_t until_ns) {
   const auto running = [this] {
     return std::any_of(processes_.begin(), processes_.end(), [](const Process& process) {
@@ -144,7 +154,11 @@ std::optional<std::string> SimulatedRing::run(std::uint64_t until_ns) {
     });
   };
   while (running()) {
-    if (events_.empty() || events_.top().at_ns > until_ns) return describe_blocked();
+    if (events_.empty() || events_.top().at_ns > until_ns) {
+      std::string blocked = describe_blocked();
+      end_processes();
+      return blocked;
+    }
     const Event event = events_.top();
     events_.pop();
     now_ns_ = std::max(now_ns_, event.at_ns);

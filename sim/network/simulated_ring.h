@@ -49,7 +49,8 @@ class SimulatedRing {
   void spawn(unsigned rank, std::uint64_t at_ns, std::function<void()> body);
   // New ranks on the same links, with frames of the old under way; no process, no faults of ranks.
   void renew(std::uint32_t token);
-  // Until all processes have ended that can. Error: some run longer than until_ns; what and where.
+  // Until all processes have ended. Error: some run longer than until_ns; what and where. These are
+  // ended then as if they were killed.
   [[nodiscard]] std::optional<std::string> run(std::uint64_t until_ns);
 
   // Faults of ranks; to be called before run(). A process that is paused does not run from..until;
@@ -105,6 +106,7 @@ class SimulatedRing {
   void wake_at(unsigned rank, std::uint64_t at_ns);
   void deliver(unsigned rank, Frame& frame);
   void run_process(unsigned rank);
+  void end_processes();
   [[nodiscard]] bool any_done(unsigned rank) const;
   [[nodiscard]] std::string describe_blocked() const;
 

@@ -43,6 +43,8 @@ HOOK __u32 erar_env_combine(struct erar_env *env, const struct erar_packet *pack
   return env->word ? packet->segment + index : chunks;
 }
 HOOK __u64 erar_env_sum_words(struct erar_env *env, __u32 chunks) { return env->word + chunks; }
+HOOK __u64 *erar_env_mark(struct erar_env *env) { return &env->word; }
+HOOK __u64 *erar_env_heard(struct erar_env *env, __u32 rank) { return rank == 0 ? &env->word : 0; }
 HOOK __u32 erar_env_cpu(struct erar_env *env) { return (__u32)env->word; }
 HOOK void erar_env_count(struct erar_env *env, __u32 counter, __u64 value) {
   env->word += counter + value;

@@ -62,8 +62,11 @@ Scenario Scenario::of(std::uint64_t seed) {
   scenario.fault_rank = static_cast<unsigned>(random() % scenario.ranks);
   scenario.fault_at_ns = 1 + random() % (random() % 2 == 0 ? 500'000 : 20 * kMillisecond_ns);
   scenario.pause_ns = random() % (4'000 * kMillisecond_ns);
+  // Every other time one call again and again, as in training.
+  const bool alike = random() % 2 == 0;
   for (std::size_t left = 1 + random() % 8; left > 0; left--)
-    scenario.calls.push_back(draw_call(random));
+    scenario.calls.push_back(alike && !scenario.calls.empty() ? scenario.calls.back()
+                                                              : draw_call(random));
   return scenario;
 }
 

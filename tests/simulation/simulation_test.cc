@@ -34,8 +34,17 @@ std::string describe(const sim::Frame& frame) {
          " of operation " + std::to_string(ERAR_BE32(header.operation));
 }
 
-// Two calls on every rank, of an integer sum of `count` elements.
-Outcome reduce_twice(unsigned ranks, std::size_t count, bool registered, SingleFault fault) {
+struct Shape {
+  unsigned ranks;
+  std::size_t count;
+  bool registered;
+  DataType type = DataType::kInt64;
+};
+
+// Two calls on every rank, of a sum of `count` elements whose sums are exact.
+template <typename Value>
+Outcome reduce_twice(const Shape& shape, SingleFault fault) {
+  const auto [ranks, count, registered, type] = shape;
   sim::SimulatedRingOptions options;
   options.ranks = ranks;
   options.mtu = 200;  // two chunks
@@ -59,19 +68,20 @@ Outcome reduce_twice(unsigned ranks, std::size_t count, bool registered, SingleF
       RingAllreduceOptions ring_options;
       ring_options.group_bytes = 2048;
       auto allreduce = RingAllreduce::open(device, ring_options);
-      std::vector<std::int64_t> own(count);
+      std::vector<Value> own(count);
       for (int call = 0; call < 2; call++) {
-        std::int64_t* values = own.data();
+        Value* values = own.data();
         if (registered)
-          values = reinterpret_cast<std::int64_t*>((*(*allreduce)->allocate(count * 8)).data());
-        std::iota(values, values + count, std::int64_t{rank} * 1000 + call);
+          values =
+              reinterpret_cast<Value*>((*(*allreduce)->allocate(count * sizeof(Value))).data());
+        std::iota(values, values + count, static_cast<Value>(rank * 1000 + call));
         Reduction sum;
-        sum.type = DataType::kInt64;
+        sum.type = type;
         auto done = (*allreduce)->allreduce(values, values, count, sum);
         if (!done) outcome.wrong.push_back(done.error().message());
         for (std::size_t i = 0; done && i < count; i++) {
-          const auto all = static_cast<std::int64_t>(ranks);
-          if (values[i] != all * (static_cast<std::int64_t>(i) + call) + 1000 * all * (all - 1) / 2)
+          const std::size_t expected = ranks * (i + call) + 1000 * ranks * (ranks - 1) / 2;
+          if (values[i] != static_cast<Value>(expected))
             outcome.wrong.push_back("rank " + std::to_string(rank) + " element " +
                                     std::to_string(i) + " is " + std::to_string(values[i]));
         }
@@ -84,22 +94,20 @@ Outcome reduce_twice(unsigned ranks, std::size_t count, bool registered, SingleF
   return outcome;
 }
 
-struct Shape {
-  unsigned ranks;
-  std::size_t count;
-  bool registered;
-};
+Outcome reduce_twice(const Shape& shape, SingleFault fault) {
+  return shape.type == DataType::kFloat32 ? reduce_twice<float>(shape, fault)
+                                          : reduce_twice<std::int64_t>(shape, fault);
+}
 
 class SingleFaults : public testing::TestWithParam<Shape> {};
 
 TEST_P(SingleFaults, OfEveryFrameAreHealed) {
-  const auto [ranks, count, registered] = GetParam();
-  const std::uint64_t frames = reduce_twice(ranks, count, registered, {}).frames;
+  const std::uint64_t frames = reduce_twice(GetParam(), {}).frames;
   ASSERT_GT(frames, 0U);
   std::uint64_t resent = 0;
   for (const bool duplicate : {false, true})
     for (std::uint64_t frame = 0; frame < frames; frame++) {
-      const Outcome outcome = reduce_twice(ranks, count, registered, {frame, duplicate});
+      const Outcome outcome = reduce_twice(GetParam(), {frame, duplicate});
       ASSERT_TRUE(outcome.wrong.empty()) << (duplicate ? "duplicate of " : "loss of ")
                                          << outcome.faulty << ": " << outcome.wrong.front();
       resent += outcome.resent;
@@ -108,16 +116,20 @@ TEST_P(SingleFaults, OfEveryFrameAreHealed) {
   std::cout << frames << " frames lost and doubled, one at a time\n";
 }
 
-// Counts that fit into the opening, that take a few segments, more than a window, several groups.
+// Counts that fit into the opening, that take a few segments, more than a window, several groups;
+// and floats of two groups whose records do not fit into the opening.
 INSTANTIATE_TEST_SUITE_P(Calls, SingleFaults,
                          testing::Values(Shape{2, 5, false}, Shape{2, 60, false},
                                          Shape{3, 60, true}, Shape{4, 5, false},
                                          Shape{4, 60, false}, Shape{4, 61, true},
                                          Shape{4, 700, false}, Shape{4, 1200, true},
-                                         Shape{5, 100, false}),
+                                         Shape{5, 100, false},
+                                         Shape{4, 1025, false, DataType::kFloat32},
+                                         Shape{3, 2049, false, DataType::kFloat32}),
                          [](const auto& shape) {
                            return std::to_string(shape.param.ranks) + "_ranks_" +
-                                  std::to_string(shape.param.count) +
+                                  std::to_string(shape.param.count) + "_" +
+                                  std::string(name_of(shape.param.type)) +
                                   (shape.param.registered ? "_registered" : "");
                          });
 
