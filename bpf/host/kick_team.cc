@@ -30,8 +30,9 @@ struct KickTeam::Member {
   void work(const Inject& inject) {
     while (true) {
       given.wait(done, std::memory_order_acquire);
-      if (stop.load(std::memory_order_acquire)) return;
       while (done != given.load(std::memory_order_acquire)) {
+        // The last that is given is no order but the end, wherever the thread is in its work.
+        if (stop.load(std::memory_order_acquire)) return;
         const Order order = orders[done++ % orders.size()];
         if (auto injected = inject(order.operation, order.frames); !injected) {
           const std::lock_guard lock(error_lock);
