@@ -236,7 +236,10 @@ void read_backend_settings(const BenchArguments& arguments, Reader& reader, Benc
 }
 
 void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& options) {
-  const auto share = [&reader](const char* option, const std::string& text) {
+  // A share of 0 that was asked for: boxes in the way that do nothing, to compare with.
+  const auto share = [&](const char* option, const std::string& text) {
+    if (text.empty()) return 0.0;
+    options.fault_boxes = true;
     const std::optional<double> value = parse_number<double>(text);
     if (value && *value >= 0 && *value <= 1) return *value;
     reader.refuse(bad_value(option, text, "must be a share of the frames from 0 to 1"));
@@ -244,7 +247,10 @@ void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& 
   };
   Faults& faults = options.faults;
   faults.loss = share("--loss", arguments.loss);
-  faults.burst_frames = reader.number<unsigned>("--burst", arguments.burst, 1U, kMostBurstFrames);
+  if (!arguments.burst.empty()) {
+    faults.burst_frames = reader.number<unsigned>("--burst", arguments.burst, 1U, kMostBurstFrames);
+    if (faults.loss == 0) reader.refuse(refusal("--burst: is for --loss above 0"));
+  }
   faults.duplicate = share("--dup", arguments.duplicate);
   faults.reorder = share("--reorder", arguments.reorder);
   faults.corrupt = share("--corrupt", arguments.corrupt);
@@ -359,7 +365,7 @@ FabricSpec new_fabric_spec(const BenchOptions& options) {
   spec.ranks = options.ranks.value_or(spec.ranks);
   spec.mtu = options.mtu.value_or(spec.mtu);
   spec.queues = options.queues.value_or(spec.queues);
-  spec.faults = options.faults.any();
+  spec.faults = options.fault_boxes;
   spec.offloads = options.offloads.value_or(!spec.faults);
   spec.ephemeral = true;
   return spec;
@@ -381,7 +387,7 @@ Result<void> check_against_fabric(const BenchOptions& options, const FabricSpec&
   if (options.offloads && *options.offloads != fabric.offloads) {
     return differs("--offloads", *options.offloads ? "on" : "off", fabric.offloads ? "on" : "off");
   }
-  if (options.faults.any() && !fabric.faults) {
+  if (options.fault_boxes && !fabric.faults) {
     return refusal(
         fmt::format("--loss and the like: fabric {} has no fault boxes; make it with "
                     "--faults",

@@ -40,13 +40,13 @@ struct BenchArguments {
   std::string pin = "off";
   std::string seed = "1";
   std::string magnitudes = "alike";
-  std::string loss = "0";
-  std::string burst = "1";
-  std::string duplicate = "0";
-  std::string reorder = "0";
-  std::string corrupt = "0";
-  std::string corrupt_header = "0";
-  std::string truncate = "0";
+  std::string loss;
+  std::string burst;
+  std::string duplicate;
+  std::string reorder;
+  std::string corrupt;
+  std::string corrupt_header;
+  std::string truncate;
   std::string window;
   std::string json;
   std::string csv;
@@ -77,8 +77,9 @@ struct BenchOptions {
   bool pin = false;
   std::uint64_t seed = 1;
   workloads::Magnitudes magnitudes = workloads::Magnitudes::kAlike;  // of floats
-  Faults faults;        // of every rank's link, in the fabric's fault boxes
-  unsigned window = 0;  // as RingEndpoint's
+  bool fault_boxes = false;  // on every rank's link; they may have nothing to do
+  Faults faults;             // what they do
+  unsigned window = 0;       // as RingEndpoint's
   std::string json_path;
   std::string csv_path;
   bool counters = false;

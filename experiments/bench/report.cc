@@ -30,6 +30,7 @@ void add_reduction(Json& fields, const BenchOptions& options) {
 
 void add_faults(Json& fields, const BenchOptions& options) {
   const Faults& faults = options.faults;
+  fields["fault_boxes"] = options.fault_boxes;
   fields["loss"] = faults.loss;
   fields["burst_frames"] = faults.burst_frames;
   fields["duplicate"] = faults.duplicate;

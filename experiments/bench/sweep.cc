@@ -160,7 +160,7 @@ void measure_without_faults(const BenchOptions& options, FabricLease& lease,
 // Every row meets the same faults: the boxes begin anew with each.
 void measure(const BenchOptions& options, FabricLease& lease, const SoftirqMeter& softirq,
              Row& row) {
-  if (!options.faults.any()) return measure_without_faults(options, lease, softirq, row);
+  if (!options.fault_boxes) return measure_without_faults(options, lease, softirq, row);
   auto boxes = FaultBoxes::open(lease.fabric().spec());
   const auto before = boxes ? boxes->counts() : boxes.error();
   const auto set = before ? boxes->set(options.faults) : before.error();

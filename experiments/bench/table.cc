@@ -79,7 +79,7 @@ std::string table_header(const Conditions& conditions) {
   text += fmt::format("# tcp: congestion control {}; erar: {} XDP, groups of {}\n",
                       options.congestion_control, options.generic_mode ? "generic" : "native",
                       size_text(options.group_bytes));
-  if (options.faults.any()) {
+  if (options.fault_boxes) {
     text += fmt::format("# faults on every link, for both backends alike: {}\n",
                         faults_text(options.faults));
   }
@@ -106,7 +106,7 @@ std::string table_row(const Conditions& conditions, const Row& row) {
                        name_of(options.reduction.op), row.backend, cells...);
   };
   if (row.failed()) {
-    return (options.faults.any() ? faults_line(row) : "") +
+    return (options.fault_boxes ? faults_line(row) : "") +
            format("failed", "-", "-", "-", "-", "-", "-", "-") +
            fmt::format("# {} {} failed: {}\n", row.backend, size_text(row.bytes), row.error);
   }
@@ -115,7 +115,7 @@ std::string table_row(const Conditions& conditions, const Row& row) {
       small_number(row.busbw_gbps), row.agreement_us ? number(*row.agreement_us) : "-",
       fmt::format("{}", row.wrong), row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
   if (options.counters && !row.counters.empty()) text += counters_line(row);
-  if (options.faults.any()) text += faults_line(row);
+  if (options.fault_boxes) text += faults_line(row);
   return text;
 }
 

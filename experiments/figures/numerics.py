@@ -11,6 +11,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
+from backend_style import clear_frame  # noqa: E402
+
 # Okabe and Ito's colours, which colour-blind readers tell apart; markers and dashes for grey print.
 STYLES = {
     "erar": {"label": "eRAR", "color": "#0072B2", "marker": "o", "linestyle": "-"},
@@ -42,9 +44,7 @@ def plot_panel(axes, rows, title):
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(True, which="major", color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    clear_frame(axes)
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("ranks")
 

@@ -4,7 +4,6 @@ import argparse
 import json
 import pathlib
 import sys
-import textwrap
 
 import matplotlib
 
@@ -12,29 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
-# Okabe and Ito's colours, which colour-blind readers tell apart; markers and dashes for grey print.
-STYLES = {
-    "erar": {"label": "eRAR", "color": "#0072B2", "marker": "o", "linestyle": "-"},
-    "tcp": {"label": "TCP", "color": "#D55E00", "marker": "s", "linestyle": "--"},
-}
-OTHER_STYLES = [
-    {"color": "#009E73", "marker": "^", "linestyle": "-."},
-    {"color": "#CC79A7", "marker": "D", "linestyle": ":"},
-]
-
-
-def size_text(size, _position=None):
-    for unit in ("", "K", "M", "G"):
-        if size < 1024 or size % 1024:
-            return f"{size:g}{unit}"
-        size /= 1024
-    return f"{size:g}T"
-
-
-def styles_of(backends):
-    others = iter(OTHER_STYLES * len(backends))
-    return {name: STYLES.get(name) or {"label": name, **next(others)} for name in backends}
-
+from backend_style import clear_frame, conditions_text, size_text, styles_of, wrap  # noqa: E402
 
 def measured_rows(report, backend):
     """Rows that can be on a logarithmic plot, by size."""
@@ -80,9 +57,7 @@ def plot_panel(axes, report):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.tick_params(axis="x", labelrotation=45, labelsize=8)
     axes.grid(True, which="major", color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    clear_frame(axes)
     write_ratios(axes, report)
     axes.set_title(f"{context['dtype']}, {context['buffers']} buffers\n"
                    f"MTU {context['mtu']}, offloads {context['offloads']}", fontsize=10)
@@ -91,14 +66,9 @@ def plot_panel(axes, report):
 
 def subtitle_of(contexts, width_inches):
     """Conditions, those that all panels share."""
-    first = contexts[0]
-    lines = (f"{first['ranks']} ranks, {first['fabric']} of veths, TCP with {first['cc']}; "
-             f"{first['cpus']} CPUs ({first['cpu']}), Linux {first['kernel']}; "
-             f"{first['date'][:10]}, erar {first['commit']}",
-             "line: median, band: slowest to fastest operation, "
-             "numbers below: TCP's median time over eRAR's")
-    # At 8 points about 15 letters go into an inch.
-    return "\n".join(textwrap.fill(line, int(15 * width_inches)) for line in lines)
+    return wrap((conditions_text(contexts[0]),
+                 "line: median, band: slowest to fastest operation, "
+                 "numbers below: TCP's median time over eRAR's"), width_inches)
 
 
 def plot(reports, output):
