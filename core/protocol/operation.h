@@ -114,7 +114,9 @@ struct erar_mark {
 ERAR_INLINE __u64 erar_mark_of(__u32 operation) { return (__u64)1 << 32 | operation; }
 
 // Of each parking place: which operation's frame lies there, its length and the CPU that parked it (0
-// when free), the payload's checksum, and where the frame belongs.
+// when free), the frame's checksum less its header's part, and where the frame belongs. A place belongs to
+// whoever has changed its tag: a step that lays a frame down, then the process that opens the operation,
+// then the kick that resumes the frame.
 struct erar_parked {
   __u64 tag;
   __u64 checksum;
@@ -127,8 +129,18 @@ ERAR_INLINE __u64 erar_park_tag(__u32 operation, __u32 payload_bytes, __u32 cpu)
   return (__u64)operation << 32 | (__u64)(cpu & 0xffff) << 16 | payload_bytes;
 }
 
+// In place of the CPU: a step is laying the frame down; a kick is to resume it.
+#define ERAR_PARK_FILLING 0xfffe
+#define ERAR_PARK_TAKEN 0xffff
+
 ERAR_INLINE __u32 erar_park_tag_operation(__u64 tag) { return (__u32)(tag >> 32); }
 ERAR_INLINE __u32 erar_park_tag_cpu(__u64 tag) { return (__u32)(tag >> 16) & 0xffff; }
+
+// Whether a frame of the operation may be laid down: nothing is there, or what is left of one that is over.
+ERAR_INLINE int erar_park_is_free(__u64 tag, __u32 operation) {
+  return tag == 0 || ((__s32)(erar_park_tag_operation(tag) - operation) < 0 &&
+                      erar_park_tag_cpu(tag) != ERAR_PARK_FILLING);
+}
 
 // Constant while the program is loaded. `link` is the first 40 bytes of a full frame to the next rank.
 struct erar_config {
@@ -169,12 +181,12 @@ enum erar_counter {
   ERAR_DROP_JOB,            // job or token of somebody else
   ERAR_DROP_MISROUTED,      // type, block and hop do not end at this rank
   ERAR_DROP_STALE,          // operation is over
-  ERAR_DROP_EARLY,          // too early to have a parking place
+  ERAR_DROP_EARLY,          // too early: no parking place, or none is free
   ERAR_DROP_RANGE,          // segment outside its block or of wrong length
   ERAR_DROP_DUPLICATE,      // sum is here already
   ERAR_DROP_UNANSWERED,     // request for a sum that does not exist yet
   ERAR_DROP_CHECKSUM,       // the payload is not what was sent
-  ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is not open
+  ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is over
   ERAR_DROP_INTERNAL,       // a helper refused
   ERAR_COUNTERS
 };

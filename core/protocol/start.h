@@ -5,9 +5,9 @@
 #include "operation.h"
 
 struct erar_start {
-  __u32 number;         // ERAR_FIRST_OPERATION, then one more each time
+  __u32 number;         // from ERAR_FIRST_OPERATION on, each once
   __u32 first_segment;  // of the buffer, in the arena
-  __u32 segments;       // 0: an operation that only takes its number, over at once
+  __u32 segments;       // 0: an operation that only takes its number and is never done
   __u32 last_bytes;     // payload bytes of the last segment, multiple of ERAR_CHUNK_BYTES
   struct erar_combine combine;
   __u32 check;          // not 0: frames whose checksum is wrong are dropped
@@ -19,6 +19,7 @@ struct erar_start {
 ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_parked *parked,
                                        const struct erar_config *config,
                                        const struct erar_start *start) {
+  __u64 taken = erar_park_tag(start->number, 0, ERAR_PARK_TAKEN);
   __u32 unparked = 0;
   __u32 places = config->ranks * config->window < ERAR_PARK_PLACES ? config->ranks * config->window
                                                                    : ERAR_PARK_PLACES;
@@ -41,8 +42,10 @@ ERAR_INLINE __u32 erar_start_operation(struct erar_operation *slot, struct erar_
   for (__u32 place = 0; place < places; place++) {
     __u64 tag = __atomic_load_n(&parked[place].tag, __ATOMIC_SEQ_CST);
 
-    if (erar_park_tag_operation(tag) != start->number) continue;
-    if (!__atomic_compare_exchange_n(&parked[place].tag, &tag, 0, 0, __ATOMIC_SEQ_CST,
+    // A step that is still laying a frame down will see that the operation is open, and go on with it.
+    if (erar_park_tag_operation(tag) != start->number || erar_park_tag_cpu(tag) >= ERAR_PARK_FILLING)
+      continue;
+    if (!__atomic_compare_exchange_n(&parked[place].tag, &tag, taken, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST))
       continue;
     slot->unpark_cpu[unparked] = (__u16)erar_park_tag_cpu(tag);

@@ -86,7 +86,7 @@ ERAR_INLINE int erar_is_open(const struct erar_operation *operation, __u32 numbe
 }
 
 // Early frames lie at block * window + segment mod window: the first `window` segments of a block are
-// consecutive, so no two share a place. (Where a larger window makes them, one of the two is lost.)
+// consecutive, so no two share a place. (Where a larger window makes them, the later of the two is lost.)
 ERAR_INLINE __u32 erar_park_place(const struct erar_config *config,
                                   const struct erar_packet *packet) {
   __u32 slot = packet->operation % ERAR_SLOTS;
@@ -115,6 +115,8 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
   __u64 phase = ERAR_READ_ONCE(operation->phase);
   __u32 number = (__u32)phase;
   __u64 tag = erar_park_tag(packet->operation, packet->payload_bytes, erar_env_cpu(env));
+  __u64 filling = erar_park_tag(packet->operation, 0, ERAR_PARK_FILLING);
+  __u64 was;
   __u32 place = erar_park_place(erar_env_config(env), packet);
   struct erar_parked *parked = erar_env_parked(env, place);
   __u8 *payload_at = erar_env_parked_payload(env, place);
@@ -126,9 +128,19 @@ ERAR_INLINE int erar_park(struct erar_env *env, struct erar_operation *operation
         env, (__s32)(packet->operation - number) <= 0 ? ERAR_DROP_STALE : ERAR_DROP_EARLY, 1);
     return 0;
   }
-  if (packet->type != ERAR_REDUCE_SCATTER || !parked || !payload_at ||
-      erar_env_load(env, payload_at, packet->payload_bytes)) {
+  if (packet->type != ERAR_REDUCE_SCATTER || !parked || !payload_at) {
     erar_env_count(env, ERAR_DROP_EARLY, 1);
+    return 0;
+  }
+  was = ERAR_READ_ONCE(parked->tag);
+  if (!erar_park_is_free(was, packet->operation) ||
+      __sync_val_compare_and_swap(&parked->tag, was, filling) != was) {
+    erar_env_count(env, ERAR_DROP_EARLY, 1);
+    return 0;
+  }
+  if (erar_env_load(env, payload_at, packet->payload_bytes)) {
+    __sync_lock_test_and_set(&parked->tag, 0);
+    erar_env_count(env, ERAR_DROP_INTERNAL, 1);
     return 0;
   }
   erar_env_count(env, ERAR_COUNT_PARKED, 1);
@@ -287,8 +299,9 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
   const struct erar_config *config = erar_env_config(env);
   __u32 kick = __sync_fetch_and_add(&operation->kicks, 1);
   __u32 place;
+  __u64 taken = erar_park_tag(packet->operation, 0, ERAR_PARK_TAKEN);
   const __u8 *payload;
-  const struct erar_parked *parked;
+  struct erar_parked *parked;
 
   erar_env_count(env, ERAR_COUNT_KICKS, 1);
   if (kick >= operation->unpark_count || kick >= ERAR_PARK_PLACES) {
@@ -309,6 +322,12 @@ ERAR_INLINE int erar_kick(struct erar_env *env, struct erar_operation *operation
       erar_env_resize(env, ERAR_HEADER_BYTES + packet->payload_bytes) ||
       erar_env_save(env, payload, packet->payload_bytes)) {
     erar_env_count(env, ERAR_DROP_INTERNAL, 1);
+    return 0;
+  }
+  // A kick may be so late that the operation is done and a frame of the next has taken the place: then what
+  // was read may be of both.
+  if (__sync_val_compare_and_swap(&parked->tag, taken, 0) != taken) {
+    erar_env_count(env, ERAR_DROP_KICK, 1);
     return 0;
   }
   erar_env_count(env, ERAR_COUNT_UNPARKED, 1);

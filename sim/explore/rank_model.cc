@@ -121,10 +121,10 @@ void RankModel::load_parked(const RankState& state, unsigned slot) {
     memory.parking[at].block = scenario_.block_of(frame.segment);
     memory.parking[at].segment = frame.segment;
     write_payload(memory.parked_payloads + at * scenario_.segment_bytes(), bytes, word);
-    if ((tag & RankState::kClaimed) != 0)
-      operation.unpark[unparked++] = static_cast<__u16>(place);
-    else
-      memory.parking[at].tag = erar_park_tag(scenario_.number(frame.operation), bytes, 0);
+    const bool claimed = (tag & RankState::kClaimed) != 0;
+    if (claimed) operation.unpark[unparked++] = static_cast<__u16>(place);
+    memory.parking[at].tag = erar_park_tag(scenario_.number(frame.operation), claimed ? 0 : bytes,
+                                           claimed ? ERAR_PARK_TAKEN : 0);
   }
 }
 
@@ -184,14 +184,21 @@ std::string RankModel::save_parked(RankState& state, unsigned slot) {
   std::uint8_t* parked = state.parked.data() + std::size_t{slot} * places;
   for (unsigned place = 0; place < places; place++) {
     const __u64 tag = memory.parking[std::size_t{slot} * ERAR_PARK_PLACES + place].tag;
-    parked[place] =
-        tag == 0 ? 0 : static_cast<std::uint8_t>(operation_of(erar_park_tag_operation(tag)) + 1);
+    parked[place] = 0;
+    if (tag == 0) continue;
+    const unsigned cpu = erar_park_tag_cpu(tag);
+    if (cpu == ERAR_PARK_FILLING) return "a frame is being parked by nobody";
+    parked[place] = static_cast<std::uint8_t>((operation_of(erar_park_tag_operation(tag)) + 1) |
+                                              (cpu == ERAR_PARK_TAKEN ? RankState::kClaimed : 0));
   }
-  for (unsigned kick = saved.kicks; kick < saved.unparks; kick++) {
-    std::uint8_t& place = parked[operation.unpark[kick]];
-    if (place != 0) return "a frame was parked where another one waits for its kick";
-    place = static_cast<std::uint8_t>(saved.operation | RankState::kClaimed);
-  }
+  unsigned claimed = 0;
+  for (unsigned place = 0; place < places; place++)
+    claimed += (parked[place] & RankState::kClaimed) != 0;
+  unsigned due = 0;
+  for (unsigned kick = saved.kicks; kick < saved.unparks; kick++, due++)
+    if (parked[operation.unpark[kick]] != (saved.operation | RankState::kClaimed))
+      return "another frame is where one waits for its kick";
+  if (claimed != due) return "a frame waits for a kick that does not come";
   for (unsigned place = 0; place < places; place++) {
     if (parked[place] == 0) continue;
     const std::size_t at = std::size_t{slot} * ERAR_PARK_PLACES + place;

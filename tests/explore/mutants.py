@@ -57,11 +57,12 @@ MUTANTS = (
     ("park requests", STEP,
      "if (packet->type != ERAR_REDUCE_SCATTER || !parked", "if (!parked", True),
     ("park for any operation", STEP,
-     "if (packet->operation == number ? ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OVER\n"
+     "if (packet->operation == number ? phase >> 32 == ERAR_SLOT_OVER\n"
      "                                  : packet->operation != number + ERAR_SLOTS) {", "if (0) {",
      True),
     ("a closed slot takes frames", STEP,
-     "return ERAR_READ_ONCE(operation->open) == ERAR_SLOT_OPEN &&\n         ", "return ", True),
+     "return ERAR_READ_ONCE(operation->phase) == erar_phase_of(number, ERAR_SLOT_OPEN);",
+     "return operation->number == number;", True),
     ("resend with one hop too many", RESEND,
      "config->ranks) + 1;\n", "config->ranks) + 2;\n", True),
     ("own segments are not sent again", RESEND,
@@ -81,6 +82,9 @@ MUTANTS = (
     ("no second look after taking", RESEND,
      "  if (erar_share_of(operation, packet->operation, ERAR_READ_ONCE(*state)) != ERAR_SHARE_OWN)\n"
      "    return ERAR_DROP;\n", "", True),
+    ("park over what lies there", STEP,
+     "if (!erar_park_is_free(was, packet->operation) ||\n"
+     "      __sync_val_compare_and_swap(&parked->tag, was, filling) != was) {", "if (0) {", True),
     ("no second look after parking", STEP,
      "  if (!erar_is_open(operation, packet->operation)) return 0;\n  if (__sync",
      "  return 0;\n  if (__sync", True),
