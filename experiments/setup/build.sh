@@ -6,8 +6,8 @@ cd "$(dirname "$0")/../.."
 usage() {
   cat <<'END'
 Usage: build.sh [PRESET [TARGET...]]
-PRESET is release (into build/, the default), asan-ubsan (build-asan/) or dev (build-dev/). Without a
-TARGET everything is built.
+PRESET is release (into build/, the default), asan-ubsan (build-asan/), fuzz (build-fuzz/) or dev
+(build-dev/). Without a TARGET everything is built.
 END
 }
 
@@ -15,9 +15,10 @@ preset=${1-release}
 case "$preset" in
   release) folder=build ;;
   asan-ubsan) folder=build-asan ;;
+  fuzz) folder=build-fuzz ;;
   dev) folder=build-dev ;;
   --help | -h) usage; exit 0 ;;
-  *) echo "build.sh: $preset: must be release, asan-ubsan or dev" >&2; exit 2 ;;
+  *) echo "build.sh: $preset: must be release, asan-ubsan, fuzz or dev" >&2; exit 2 ;;
 esac
 
 # A folder that was configured keeps its generator: CMake refuses another.

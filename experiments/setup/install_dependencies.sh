@@ -5,7 +5,7 @@ set -euo pipefail
 # One a line, by what they are for.
 packages=(
   # compilers and build tools
-  build-essential cmake ninja-build pkg-config git clang llvm
+  build-essential cmake ninja-build pkg-config git clang llvm libclang-rt-dev
   # BPF: libbpf, the skeleton generator, headers
   libbpf-dev bpftool libelf-dev zlib1g-dev linux-libc-dev
   # what the command and its tests run

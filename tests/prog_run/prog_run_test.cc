@@ -1,15 +1,5 @@
 // The loaded XDP program on packet fixtures, by BPF_PROG_TEST_RUN, beside the native step.
-//
-// Frames are run as if they had come from the NIC (ingress_ifindex is the attached interface), so
-// the program cannot take them for kicks. What leaves must equal what the native step sends, byte
-// by byte.
-#include <bpf/bpf.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/bpf.h>
-#include <net/if.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <memory>
@@ -17,56 +7,15 @@
 #include "bpf/host/device.h"
 #include "core/protocol/lanes.h"
 #include "core/session/ring_config.h"
-#include "core/unique_fd.h"
-#include "emu/netns/fabric.h"
 #include "sim/ring/memory_ring.h"
 #include "tests/fixtures/frame_fixtures.h"
+#include "tests/prog_run/program.h"
 
 namespace erar {
 namespace {
 
 using sim::Frame;
 using tests::FrameFixture;
-
-// A fabric of four ranks whose rank 1 this process enters for good.
-class ProgRunEnvironment : public testing::Environment {
- public:
-  void SetUp() override {
-    ASSERT_EQ(geteuid(), 0U) << "this test needs root: it loads BPF programs";
-    FabricSpec spec;
-    spec.name = "t" + std::to_string(getpid()) + "-prog";
-    spec.ranks = tests::kFixtureRanks;
-    spec.mtu = tests::kFixtureMtu;
-    spec.ephemeral = true;
-    auto fabric = Fabric::up(spec);
-    ASSERT_TRUE(fabric) << fabric.error().message();
-    name_ = spec.name;
-    endpoint = fabric->endpoint(1);
-    home_ = UniqueFd(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-    const std::string path = "/run/netns/" + fabric->rank_namespace(1);
-    const UniqueFd rank(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    ASSERT_EQ(setns(rank.get(), CLONE_NEWNET), 0) << std::strerror(errno);
-  }
-  void TearDown() override {
-    if (name_.empty()) return;
-    ASSERT_EQ(setns(home_.get(), CLONE_NEWNET), 0);
-    const auto down = Fabric::down(name_);
-    EXPECT_TRUE(down) << (down ? "" : down.error().message());
-  }
-
-  static inline RingEndpoint endpoint;
-
- private:
-  std::string name_;
-  UniqueFd home_;
-};
-
-const auto* const kEnvironment = testing::AddGlobalTestEnvironment(new ProgRunEnvironment());
-
-struct RunOutcome {
-  int action = -1;
-  Frame frame;
-};
 
 class ProgRun : public testing::Test {
  protected:
@@ -77,7 +26,7 @@ class ProgRun : public testing::Test {
     DeviceOptions options;
     options.arena_segments = tests::kFixtureSegments;
     options.token = 0x5eed;
-    auto opened = Device::open(ProgRunEnvironment::endpoint, options);
+    auto opened = Device::open(program_endpoint(), options);
     ASSERT_TRUE(opened) << opened.error().message();
     device_ = std::move(*opened);
     native_ = native_rank();
@@ -93,27 +42,8 @@ class ProgRun : public testing::Test {
 
   // The native twin has the same place in the ring and the same link headers.
   static std::unique_ptr<sim::MemoryRank> native_rank() {
-    auto config =
-        make_ring_config(ProgRunEnvironment::endpoint, tests::kFixtureSegments, 1, 0x5eed);
+    auto config = make_ring_config(program_endpoint(), tests::kFixtureSegments, 1, 0x5eed);
     return std::make_unique<sim::MemoryRank>(*config);
-  }
-
-  [[nodiscard]] RunOutcome run(const Frame& frame, bool from_process = false) const {
-    RunOutcome outcome;
-    outcome.frame.resize(4096);
-    xdp_md context{};
-    context.data_end = static_cast<__u32>(frame.size());
-    context.ingress_ifindex =
-        from_process ? 1 : if_nametoindex(ProgRunEnvironment::endpoint.rx_interface.c_str());
-    LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame.data(),
-                .data_out = outcome.frame.data(), .data_size_in = static_cast<__u32>(frame.size()),
-                .data_size_out = static_cast<__u32>(outcome.frame.size()), .ctx_in = &context,
-                .ctx_size_in = sizeof(context));
-    const int error = bpf_prog_test_run_opts(device_->program_fd(), &options);
-    EXPECT_EQ(error, 0) << std::strerror(-error);
-    outcome.action = static_cast<int>(options.retval);
-    outcome.frame.resize(options.data_size_out);
-    return outcome;
   }
 
   [[nodiscard]] std::uint64_t counter(erar_counter which) const {
@@ -126,11 +56,8 @@ class ProgRun : public testing::Test {
     Frame native = frame;
     const Verdict verdict = from_process ? native_->kick(tests::fixture_start().number, native)
                                          : native_->receive(native);
-    const RunOutcome outcome = run(frame, from_process);
-    const int expected = verdict == Verdict::kForward ? XDP_REDIRECT
-                         : verdict == Verdict::kPass  ? XDP_PASS
-                                                      : XDP_DROP;
-    EXPECT_EQ(outcome.action, expected);
+    const RunOutcome outcome = run_program(device_->program_fd(), frame, from_process);
+    EXPECT_EQ(outcome.action, action_of(verdict));
     if (verdict == Verdict::kForward) {
       // Ethernet padding may stay behind the frame; the header says where the payload ends.
       native.resize(std::min(native.size(), outcome.frame.size()));
