@@ -190,12 +190,15 @@ Result<void> Device::attach(const RingEndpoint& endpoint, bool generic_mode) {
   // A link, not a netlink attachment: the kernel detaches the program when the process is gone.
   handles_->link_fd = bpf_link_create(bpf_program__fd(handles_->skeleton->progs.erar_xdp),
                                       static_cast<int>(ifindex), BPF_XDP, &options);
-  if (handles_->link_fd < 0)
-    return Error{-handles_->link_fd,
-                 std::string("attach the XDP program in ") + (generic_mode ? "generic" : "native") +
-                     " mode to",
-                 endpoint.rx_interface};
-  return {};
+  if (handles_->link_fd >= 0) return {};
+  const int code = -handles_->link_fd;
+  // EEXIST: the other program is there in the other mode.
+  const bool taken = code == EBUSY || code == EEXIST;
+  return Error{code,
+               std::string("attach the XDP program in ") + (generic_mode ? "generic" : "native") +
+                   " mode to",
+               endpoint.rx_interface +
+                   (taken ? ", which carries another one (an interface serves one job)" : "")};
 }
 
 std::uint32_t Device::open_operation(const erar_start& start) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/protocol/operation.h"
 #include "emu/netns/fabric.h"
 
 namespace erar::test {
@@ -21,6 +22,7 @@ struct RankReport {
   bool wrong = false;          // a result was
   bool untouched = false;      // the buffer was, by the call that ended with the error
   int code = 0;                // of the error
+  std::array<std::uint64_t, ERAR_COUNTERS> counters{};  // of the backend, at the end
   std::array<char, 512> message{};
 };
 
