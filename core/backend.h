@@ -30,9 +30,10 @@ class Backend {
 
   // Element-wise reduction of `count` elements over all ranks; every rank gets the whole result.
   // input and output hold count elements each; they are the same buffer or do not overlap. Integer
-  // sums wrap around; averages truncate towards zero. On error the output's content is unspecified
-  // unless the backend says more. eRAR's errors that concern all ranks (differing arguments, a
-  // NaN) are the same on all of them and leave the backend usable.
+  // sums wrap around; averages truncate towards zero. On error the output's content is unspecified;
+  // eRAR then leaves ordinary memory that was reduced in place as it was. eRAR's errors that
+  // concern all ranks (differing arguments, a NaN) are the same on all of them and leave the
+  // backend usable.
   virtual Result<void> allreduce(const void* input, void* output, std::size_t count,
                                  const Reduction& reduction) = 0;
 

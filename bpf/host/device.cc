@@ -67,7 +67,7 @@ void unmap_array(void* memory, const bpf_map* map) {
   munmap(memory, page_rounded(std::size_t{bpf_map__max_entries(map)} * bpf_map__value_size(map)));
 }
 
-// Below this many frames the socket is cheaper than an injection.
+// Up to this many frames the socket is cheaper than an injection.
 constexpr std::uint32_t kKicksBySocket = 8;
 // Fewer parked frames than this are resumed where the process is, whatever CPU parked them.
 constexpr std::uint32_t kWorthAWakeUp = 8;

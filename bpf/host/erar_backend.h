@@ -13,7 +13,7 @@ struct ErarOptions {
   std::uint64_t spin_ns = 300'000;     // a waiting rank looks and yields for so long, then sleeps
   std::size_t registered_bytes = 0;    // what allocate() can hand out in all
   std::size_t group_bytes = 1U << 20;  // size in which buffers are pipelined
-  bool checksum = true;                // verify what comes back, and refuse what is not right
+  bool checksum = true;                // drop frames that are not what was sent: they count as lost
 };
 
 // Loads the XDP program and attaches it to endpoint.rx_interface (native mode, no fall-back unless

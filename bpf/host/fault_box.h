@@ -40,7 +40,7 @@ class FaultBox {
   [[nodiscard]] Result<std::vector<std::uint64_t>> rule_matches() const;
 
   [[nodiscard]] Result<FaultCounts> counts() const;
-  // Numbers of frames held on a way, by the order in which they are due.
+  // For each frame held on a way, the number of the frame after which it goes on, in that order.
   [[nodiscard]] Result<std::vector<std::uint64_t>> held(erar_fault_way way) const;
   // Sends frames on that are held on a way, at most `many`. In the devices' network namespace.
   Result<void> release(erar_fault_way way, unsigned many);

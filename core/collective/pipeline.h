@@ -27,7 +27,8 @@
 namespace erar {
 
 // Data operations on the ring at a time. One: the CPUs that the ring leaves idle quantise
-// meanwhile, and the frames of two operations (one ending, one starting) always fit a veth queue.
+// meanwhile, and the frames of two operations (one ending, one starting) fit a veth queue with the
+// default window.
 inline constexpr unsigned kDataInFlight = 1;
 
 struct PipelineRequest {

@@ -14,8 +14,9 @@
 // Inlined everywhere: the BPF verifier then sees one function with its constants in place.
 #define ERAR_INLINE static inline __attribute__((always_inline, unused))
 
-// A field that another CPU or the process may change at any moment: one load or store, which the compiler
-// neither repeats nor moves before what stands above it (x86 keeps loads and stores in that order, too).
+// A field that another CPU or the process may change at any moment: one load or store, not repeated. That
+// loads before it stay before it is x86's order (and what compilers do around an acquire or volatile load),
+// not the C standard's: a port to a weaker machine needs fences at the second looks.
 #ifdef __bpf__
 #define ERAR_READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define ERAR_WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))

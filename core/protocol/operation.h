@@ -6,7 +6,8 @@
 #include "wire.h"
 
 // Operation k lives in slot k mod ERAR_SLOTS. A rank may start operation k+8 only when k is complete on
-// every rank: until then it answers from the slot and the memory of k those that lost a frame.
+// every rank, or has been given up: until then it answers from the slot and the memory of k those that lost
+// a frame.
 #define ERAR_SLOTS 8
 #define ERAR_FIRST_OPERATION ERAR_SLOTS /* slots start as if operations 0..7 were long over */
 
@@ -172,7 +173,7 @@ enum erar_counter {
   ERAR_COUNT_UNPARKED,      // and were resumed
   ERAR_COUNT_RESENT,        // own segments that the process started again
   ERAR_COUNT_REQUESTED,     // segments that the process asked for
-  ERAR_COUNT_LOST,          // segments, of these two, that were overdue for the first time
+  ERAR_COUNT_LOST,          // segments that were overdue for the first time, be it that a rank was late
   ERAR_COUNT_ANSWERED,      // sums sent again because somebody lacked them
   ERAR_COUNT_ALIVE,         // signs of life of other ranks' processes
   ERAR_COUNT_FOREIGN,       // passed to the stack
@@ -183,9 +184,9 @@ enum erar_counter {
   ERAR_DROP_STALE,          // operation is over
   ERAR_DROP_EARLY,          // too early: no parking place, or none is free
   ERAR_DROP_RANGE,          // segment outside its block or of wrong length
-  ERAR_DROP_DUPLICATE,      // sum is here already
+  ERAR_DROP_DUPLICATE,      // sum is here already, or another CPU is storing it
   ERAR_DROP_UNANSWERED,     // request for a sum that does not exist yet
-  ERAR_DROP_CHECKSUM,       // the payload is not what was sent
+  ERAR_DROP_CHECKSUM,       // payload or header is not what was sent
   ERAR_DROP_KICK,           // kick frame from the wire, or for an operation that is over
   ERAR_DROP_INTERNAL,       // a helper refused
   ERAR_COUNTERS

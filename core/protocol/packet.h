@@ -15,8 +15,9 @@ struct erar_packet {
   __u64 checksum;  // the payload's part of the frame's
 };
 
-// What a frame's checksum holds besides the sum of its payload's words: any change of one of these
-// fields is seen, because multiplication by an odd number loses nothing.
+// What a frame's checksum holds besides the sum of its payload's words: any change in one of the two words
+// is seen, because multiplication by an odd number loses nothing. Changes in several words may cancel each
+// other, by one chance in 2^64.
 ERAR_INLINE __u64 erar_header_sum(const struct erar_packet *packet) {
   __u64 place = (__u64)packet->operation << 32 | packet->segment;
   __u64 way = (__u64)packet->type << 48 | (__u64)packet->hop << 40 | (__u64)packet->block << 16 |

@@ -10,13 +10,13 @@ namespace erar {
 
 // As long as a few turns of the window take. A turn is measured as an operation's time over the
 // number of windows in it, and the shortest of the last operations counts: others were waiting for
-// a rank. Too short a time costs frames that turn out to be duplicates, and doubles each time (RFC
-// 6298 5.5); too long a time costs that time for each loss.
+// a rank. Too short a time costs frames that turn out to be duplicates, too long a one
+// costs that time for each loss. It doubles with each try of a segment, as RFC 6298 5.5 has it.
 class ResendTimer {
  public:
-  // Before anything was measured, the least that it ever is before the first resend, and the most:
-  // where every operation waits for somebody, or for lost frames, turns only seem to take long.
-  static constexpr std::uint64_t kFirst_ns = 4'000'000;
+  static constexpr std::uint64_t kFirst_ns = 4'000'000;  // before anything was measured
+  // Limits of the time before a first resend. Where every operation waits for somebody, or for lost
+  // frames, turns only seem to take long.
   static constexpr std::uint64_t kLeast_ns = 2'000'000;
   static constexpr std::uint64_t kMost_ns = 20'000'000;
   static constexpr std::uint64_t kTurns = 4;

@@ -8,7 +8,8 @@
 namespace erar {
 
 // Everything but tx_ifindex, which only a kernel knows. Errors: ranks outside 2..ERAR_MAX_RANKS,
-// rank outside 0..ranks-1, an MTU too small for one chunk of payload, an empty arena.
+// rank outside 0..ranks-1, an MTU too small for one chunk of payload, an empty arena, a window that
+// is neither 0 nor 2..ERAR_LARGEST_WINDOW.
 Result<erar_config> make_ring_config(const RingEndpoint& endpoint, std::uint32_t arena_segments,
                                      std::uint16_t job, std::uint32_t token);
 

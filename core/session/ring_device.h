@@ -31,12 +31,12 @@ class RingDevice {
   [[nodiscard]] virtual bool done(std::uint32_t operation) const = 0;
   // Sleeps until one of the operations, all of them started, is done; has what is lost sent again
   // meanwhile, of every operation under way. Error: none of them made progress for patience_ns;
-  // names the rank that is silent.
+  // names the rank that is silent, if one is.
   virtual Result<void> wait_any(std::span<const std::uint32_t> operations,
                                 std::uint64_t patience_ns) = 0;
   // The patience that users have by default.
   [[nodiscard]] virtual std::uint64_t timeout_ns() const = 0;
-  // Whether anything had to be sent again so far, here.
+  // Whether anything was sent again so far, here.
   [[nodiscard]] virtual bool saw_losses() const = 0;
 };
 

@@ -51,7 +51,7 @@ class RingWatch {
   struct Block {
     std::uint32_t first_missing = 0;  // what is before it is final
     std::uint32_t asked_at = 0;       // first_missing when segments were asked for last
-    std::uint32_t allowance = 1;      // how many may be asked for without a sign that they exist
+    std::uint32_t allowance = 0;      // how many may be asked for without a sign that they exist
   };
   struct Watched {
     std::uint32_t number = 0;

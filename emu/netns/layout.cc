@@ -76,7 +76,7 @@ Result<FabricSpec> check_fabric_spec(FabricSpec spec) {
   }
   if (spec.faults && spec.offloads) {
     return refusal(
-        "faults need offloads off: frames of TCP must not be 64 kB, and be whole in themselves");
+        "fault boxes need frames as they are on a wire, so no TSO and GRO: offloads off");
   }
   if (spec.queues > kMaxQueues) {
     return refusal(fmt::format("{} queues: at most {}", spec.queues, kMaxQueues));

@@ -262,7 +262,8 @@ void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& 
         reader.number<unsigned>("--window", arguments.window, unsigned{ERAR_SMALLEST_WINDOW},
                                 unsigned{ERAR_LARGEST_WINDOW});
   if (!options.checksum && (faults.corrupt > 0 || faults.corrupt_header > 0 || faults.truncate > 0))
-    reader.refuse(refusal("--checksum off: what links damage would be summed"));
+    reader.refuse(refusal(
+        "--checksum off: with --corrupt, --corrupt-header or --truncate damage would be summed"));
 }
 
 Result<std::vector<std::size_t>> parse_range(const std::string& option, const std::string& text) {
@@ -394,7 +395,9 @@ Result<void> check_against_fabric(const BenchOptions& options, const FabricSpec&
                     fabric.name));
   }
   if (fabric.faults && fabric.offloads) {
-    return refusal("--offloads on: with faults frames must not be 64 kB; leave it out");
+    return refusal(
+        "--offloads on: fault boxes need frames as they are on a wire, so no TSO and GRO; leave it "
+        "out");
   }
   if (fabric.mtu > kLargestNativeMtu && uses(options, "erar") && !options.generic_mode) {
     return bad_value("--mtu", fmt::format("{}", fabric.mtu),

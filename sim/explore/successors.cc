@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Successors: deliveries, faults, processes and timers, one at a time.
 //
-// A step is one action: nothing else happens on its rank meanwhile. Two CPUs in steps of one rank
-// at once are not explored here.
+// A step is one action: nothing else happens on its rank meanwhile, but in scenarios with two CPUs,
+// where another step may run at any of its calls of hooks (list_races()).
 //
 // Timers: RingWatch says what a rank would send again if all were overdue. Such a frame is free
 // when no frame about the segment is under way on any link; that is when only a resend can help.
 // One that comes earlier is a fault with a budget, for each adds a frame, and without a budget
-// there were no end of states. No reduction: states that differ in more than the order in which
-// equal sets of frames came to be are all visited.
+// there were no end of states. Rings that are alike but for who is rank 0 are visited once, where
+// the scenario says that this is so.
 #include "sim/explore/successors.h"
 
 #include <utility>

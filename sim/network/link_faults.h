@@ -12,7 +12,7 @@ struct LinkFaults {
   double duplicate = 0;
   double reorder = 0;          // held back by up to hold_ns
   double corrupt_payload = 0;  // one bit is changed
-  double corrupt_header = 0;   // one byte of the first 64 is changed
+  double corrupt_header = 0;   // one byte of the headers is changed
   double truncate = 0;
   std::uint64_t latency_ns = 10'000;
   std::uint64_t jitter_ns = 2'000;  // frames of one link may pass each other by so much

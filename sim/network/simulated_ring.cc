@@ -85,7 +85,6 @@ void SimulatedRing::deliver(unsigned rank, Frame& frame) {
   queued_[rank]--;
   if (now_ns_ >= process.killed_at_ns) return;
   if (on_delivery_) on_delivery_(rank, frame);
-  // A frame lies in words, as in a kernel's page.
   if (ranks_[rank]->receive(frame) == Verdict::kForward) send(rank, frame);
   if (process.blocked && any_done(rank)) {
     process.blocked = false;

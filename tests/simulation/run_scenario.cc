@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kTimeout_ns = 5'000'000'000;
 constexpr std::uint64_t kSecond_ns = 1'000'000'000;
-// A rank looks at the time so often at least, and a little more.
+// A rank that waits looks at the time more often than this.
 constexpr std::uint64_t kLook_ns = 50'000'000;
 
 struct Ended {

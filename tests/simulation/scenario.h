@@ -49,10 +49,10 @@ struct Scenario {
 struct ScenarioResult {
   std::optional<std::string> wrong;  // what broke a rule
   std::uint64_t calls = 0;           // allreduce calls that every rank returned from
-  std::uint64_t errors = 0;          // of them with an error, as they should
-  std::uint64_t operations = 0;      // on the ring
-  std::uint64_t frames = 0;          // received
-  std::uint64_t lost = 0;            // segments that were overdue
+  std::uint64_t errors = 0;      // ends of a call on one rank with the error that it should have
+  std::uint64_t operations = 0;  // on the ring
+  std::uint64_t frames = 0;      // received
+  std::uint64_t lost = 0;        // segments that were overdue
   std::uint64_t resent = 0;
   std::uint64_t requested = 0;
   std::uint64_t answered = 0;

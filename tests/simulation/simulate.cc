@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     total += result;
   }
   fmt::print(
-      "seeds {}:{}: {} calls ({} ended with the error they should), {} ring operations, {} frames, "
+      "seeds {}:{}: {} calls ({} times a rank returned the error it should), {} ring operations, {} frames, "
       "{} segments overdue, {} resent, {} requested, {} answered, {} duplicates, {} damaged frames "
       "dropped, {} failed, {:.1f} s\n",
       seeds.first, seeds.end, total.calls, total.errors, total.operations, total.frames, total.lost,
