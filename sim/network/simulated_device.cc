@@ -12,7 +12,13 @@ std::span<std::byte> SimulatedDevice::arena() const {
           std::size_t{config().arena_segments} * config().segment_bytes};
 }
 
+Error SimulatedDevice::killed() const {
+  return {ECANCELED, "rank " + std::to_string(rank_), "was killed"};
+}
+
+// A rank that is killed has no destructors that say good-bye.
 Result<void> SimulatedDevice::start(const erar_start& start) {
+  if (ring_.is_killed(rank_)) return killed();
   MemoryRank& rank = ring_.rank(rank_);
   const std::uint32_t before = rank.operation(start.number).number;
   if (on_close_) on_close_(rank_, before);
@@ -42,8 +48,7 @@ Result<void> SimulatedDevice::wait_any(std::span<const std::uint32_t> operations
   };
   watch.begin(ring_.now_ns());
   while (!any_done()) {
-    if (!ring_.block(rank_, operations, ring_.now_ns() + watch.interval_ns()))
-      return Error{ECANCELED, "rank " + std::to_string(rank_), "was killed"};
+    if (!ring_.block(rank_, operations, ring_.now_ns() + watch.interval_ns())) return killed();
     if (any_done()) break;
     auto looked = watch.look(operations, ring_.now_ns(), patience_ns, send);
     if (!looked) return looked;

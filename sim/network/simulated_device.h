@@ -18,6 +18,7 @@ class SimulatedDevice final : public RingDevice {
 
   [[nodiscard]] const erar_config& config() const override { return ring_.rank(rank_).config(); }
   [[nodiscard]] std::span<std::byte> arena() const override;
+  // Error ECANCELED: the rank was killed.
   Result<void> start(const erar_start& start) override;
   void close(std::uint32_t operation) override;
   [[nodiscard]] bool done(std::uint32_t operation) const override {
@@ -38,6 +39,8 @@ class SimulatedDevice final : public RingDevice {
   }
 
  private:
+  [[nodiscard]] Error killed() const;
+
   SimulatedRing& ring_;
   unsigned rank_;
   std::function<void(unsigned, std::uint32_t)> on_close_;
