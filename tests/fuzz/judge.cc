@@ -131,10 +131,12 @@ class Judgement {
     const std::uint32_t place = number % ERAR_SLOTS * ERAR_PARK_PLACES + slot.unpark[slot.kicks];
     said_.place = place;
     rank_.allow_place(place);
+    // A frame of eight operations later may have taken the place meanwhile.
+    if (rank_.parked(place).tag != (std::uint64_t{number} << 32 | std::uint64_t{0xffff} << 16))
+      return end(ERAR_DROP_KICK);
     said_.counts[ERAR_COUNT_UNPARKED] = 1;
-    // It is taken for a frame of this operation and of the length that its segment must have now;
-    // its checksum says whether it is. A forger may have sent it as a shorter one, or have parked
-    // one of eight operations later over it.
+    // It is taken for a frame of the length that its segment must have now; its checksum says
+    // whether it is. A forger may have sent it as a shorter one.
     Header header = parked[place];
     const std::uint64_t sum_of_payload = header.checksum - right_checksum(header, nullptr);
     header.operation = number;
@@ -200,8 +202,12 @@ class Judgement {
     const std::uint32_t place =
         (header.block * config_.window + header.segment % config_.window) % ERAR_PARK_PLACES;
     said_.place = header.operation % ERAR_SLOTS * ERAR_PARK_PLACES + place;
-    said_.parked_bytes = header.payload_bytes;
     rank_.allow_place(*said_.place);
+    // What lies there may be left over from an operation that is over.
+    const __u64 tag = rank_.parked(*said_.place).tag;
+    if (tag != 0 && static_cast<std::int32_t>((tag >> 32) - header.operation) >= 0)
+      return end(ERAR_DROP_EARLY);
+    said_.parked_bytes = header.payload_bytes;
     return end(ERAR_COUNT_PARKED);
   }
 

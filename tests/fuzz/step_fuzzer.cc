@@ -256,6 +256,7 @@ class History {
   }
 
   void compare_place(const char* name, const Expectation& expected, const Bytes* frame) {
+    if (expected.counts[ERAR_COUNT_UNPARKED] != 0) before_.parked.tag = 0;
     if (expected.parked_bytes) {
       const Header header = parked_[*expected.place] = read_header(*frame);
       before_.parked.tag = std::uint64_t{header.operation} << 32 | header.payload_bytes;
