@@ -1,8 +1,5 @@
 #!/usr/bin/python3
 """Plots throughput over the loss rate of the links, from JSON reports of `erar bench --loss`."""
-import argparse
-import json
-import pathlib
 import sys
 
 import matplotlib
@@ -12,6 +9,7 @@ import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 from backend_style import clear_frame, conditions_text, size_text, styles_of, wrap  # noqa: E402
+from bench_reports import run  # noqa: E402
 
 
 def points_of(reports, backend):
@@ -48,6 +46,7 @@ def write_ratios(axes, reports):
 
 
 def plot(reports, output):
+    reports = sorted(reports, key=lambda report: report["context"]["loss"])
     figure, axes = plt.subplots(figsize=(7, 5.2))
     backends = list(dict.fromkeys(row["backend"] for report in reports for row in report["rows"]))
     for backend, style in styles_of(backends).items():
@@ -79,33 +78,12 @@ def plot(reports, output):
     figure.savefig(output, dpi=150)
 
 
-def read_report(path):
-    report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    if not any(row["time_us_p50"] for row in report["rows"]):
-        raise ValueError("no row has a time")
+def check(report):
     if len({row["bytes"] for row in report["rows"]}) > 1:
         raise ValueError("has more than one size")
     if not report["context"]["fault_boxes"]:
         raise ValueError("was measured without fault boxes (--loss)")
-    return report
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("reports", nargs="+", help="JSON files of one size each, one per loss")
-    parser.add_argument("--output", required=True, help="the PNG file to write")
-    arguments = parser.parse_args()
-    reports = []
-    for path in arguments.reports:
-        try:
-            reports.append(read_report(path))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            print(f"loss.py: {path} left out: {error}", file=sys.stderr)
-    if not reports:
-        return 1
-    plot(sorted(reports, key=lambda report: report["context"]["loss"]), arguments.output)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, plot, check))

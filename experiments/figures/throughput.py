@@ -1,8 +1,5 @@
 #!/usr/bin/python3
 """Plots throughput over message size from the JSON reports of `erar bench`, one panel for each."""
-import argparse
-import json
-import pathlib
 import sys
 
 import matplotlib
@@ -12,6 +9,7 @@ import matplotlib.pyplot as plt  # noqa: E402 (the backend is chosen before)
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 from backend_style import clear_frame, conditions_text, size_text, styles_of, wrap  # noqa: E402
+from bench_reports import run  # noqa: E402
 
 def measured_rows(report, backend):
     """Rows that can be on a logarithmic plot, by size."""
@@ -88,29 +86,5 @@ def plot(reports, output):
     figure.savefig(output, dpi=150)
 
 
-def read_report(path):
-    report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    if not any(row["time_us_p50"] for row in report["rows"]):
-        raise ValueError("no row has a time")
-    return report
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("reports", nargs="+", help="JSON files that `erar bench --json` wrote")
-    parser.add_argument("--output", required=True, help="the PNG file to write")
-    arguments = parser.parse_args()
-    reports = []
-    for path in arguments.reports:
-        try:
-            reports.append(read_report(path))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            print(f"throughput.py: {path} left out: {error}", file=sys.stderr)
-    if not reports:
-        return 1
-    plot(reports, arguments.output)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, plot))
