@@ -82,7 +82,8 @@ void Crew::at_once(const std::function<void(unsigned)>& work) {
   work_ = &work;
   busy_.store(members() - 1, std::memory_order_relaxed);
   const std::uint64_t round = round_.fetch_add(1, std::memory_order_release);
-  dawdle(mix64(round * 64) % 256);
+  // The others see the new round only when its cache line has come to their CPU.
+  dawdle(mix64(round * 64) % 1536);
   work(0);
   wait_until([&] { return busy_.load(std::memory_order_acquire) == 0; });
 }
