@@ -165,7 +165,7 @@ class Scripts(CliTest):
         configurations = self.run_script("experiments/reproduce", "--list").stdout.splitlines()
         self.assertEqual([line.split(":")[0] for line in configurations],
                          ["int32-registered", "float32-caller", "float32-offloads-off",
-                          "numerics"])
+                          "loss", "numerics"])
 
     def test_bad_arguments(self):
         for command in (["experiments/reproduce", "--fast"], ["experiments/reproduce", "--only"],
