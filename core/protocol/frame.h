@@ -46,7 +46,7 @@ ERAR_INLINE int erar_parse(struct erar_env *env, struct erar_packet *packet,
   packet->segment = ERAR_BE32(frame->segment);
   packet->operation = ERAR_BE32(frame->operation);
   packet->payload_bytes = ERAR_BE16(frame->payload_bytes);
-  packet->checksum = frame->checksum - erar_header_sum(packet);
+  packet->checksum = erar_payload_checksum(packet, frame->checksum);
   if (frame->magic != ERAR_BE16(ERAR_MAGIC)) {
     *verdict = erar_drop(env, ERAR_DROP_MALFORMED);
     return 0;
@@ -124,7 +124,7 @@ ERAR_INLINE enum erar_verdict erar_send(struct erar_env *env, const struct erar_
   frame->token = ERAR_BE32(config->token);
   frame->payload_bytes = ERAR_BE16(packet->payload_bytes);
   frame->magic = ERAR_BE16(ERAR_MAGIC);
-  frame->checksum = packet->checksum + erar_header_sum(packet);
+  frame->checksum = erar_wire_checksum(packet);
   return ERAR_FORWARD;
 }
 

@@ -60,7 +60,7 @@ struct erar_frame {
   __u32 token;          // the job's secret
   __u16 payload_bytes;  // multiple of ERAR_CHUNK_BYTES
   __u16 magic;
-  __u64 checksum;       // sum of the payload's words and erar_header_sum(), little-endian as they are
+  __u64 checksum;       // erar_wire_checksum(), little-endian as the payload's words are
 };
 
 #define ERAR_CHECK_OFFSET(field, offset) \

@@ -30,8 +30,8 @@ erar_config config_of(const Scenario& scenario, unsigned rank) {
   return config;
 }
 
-// What the frame's checksum holds besides its payload's.
-std::uint64_t header_sum(const erar_frame& header) {
+// The checksum of a frame with these headers, and a payload whose words sum to payload_sum.
+std::uint64_t checksum_of(const erar_frame& header, std::uint64_t payload_sum) {
   erar_packet packet{};
   packet.type = header.type;
   packet.hop = header.hop;
@@ -39,7 +39,8 @@ std::uint64_t header_sum(const erar_frame& header) {
   packet.segment = ERAR_BE32(header.segment);
   packet.operation = ERAR_BE32(header.operation);
   packet.payload_bytes = ERAR_BE16(header.payload_bytes);
-  return erar_header_sum(&packet);
+  packet.checksum = payload_sum;
+  return erar_wire_checksum(&packet);
 }
 
 std::string word_text(std::uint64_t word) {
@@ -262,7 +263,7 @@ void RankModel::write_frame(const RingFrame& frame) {
   header.token = ERAR_BE32(memory_.config().token);
   header.payload_bytes = ERAR_BE16(bytes);
   header.magic = ERAR_BE16(ERAR_MAGIC);
-  header.checksum = payload_checksum(bytes, word) + header_sum(header);
+  header.checksum = checksum_of(header, payload_checksum(bytes, word));
   frame_.resize(ERAR_HEADER_BYTES + bytes);
   std::memcpy(frame_.data(), &header, sizeof(header));
   write_payload(frame_.data() + ERAR_HEADER_BYTES, bytes, word);
@@ -283,10 +284,10 @@ std::string RankModel::take_frame(std::vector<RingFrame>& sent) const {
   if (ERAR_BE16(header.payload_bytes) != bytes || frame_.size() != ERAR_HEADER_BYTES + bytes)
     return "a frame is not as long as its segment";
   if (frame.type == ERAR_REQUEST) {
-    if (header.checksum != header_sum(header)) return "a request's checksum is wrong";
+    if (header.checksum != checksum_of(header, 0)) return "a request's checksum is wrong";
   } else {
     const bool whole = read_payload(frame_.data() + ERAR_HEADER_BYTES, bytes, frame.word);
-    if (!whole || header.checksum != payload_checksum(bytes, frame.word) + header_sum(header))
+    if (!whole || header.checksum != checksum_of(header, payload_checksum(bytes, frame.word)))
       return "a frame's payload is torn or its checksum wrong: " + word_text(frame.word);
     frame.wrong = frame.word != expected_word(frame);
     if (!frame.wrong) frame.word = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/protocol/packet.h"
 #include "tests/collective/reduction_oracle.h"
 #include "tests/fixtures/memory_group.h"
 
@@ -62,6 +63,26 @@ TEST(Checksum, NoChangedFrameIsEverDelivered) {
       reduction.op = op;
       SCOPED_TRACE(std::string(name_of(op)) + " of " + std::string(name_of(type)));
       ASSERT_NO_FATAL_FAILURE(corrupt_every_frame(reduction));
+    }
+  }
+}
+
+// A bit of the payload and bits of one byte of the checksum's own field, flipped at once. Of a
+// plain sum the same bit flipped in both would go unseen: one or two of a hundred such pairs.
+TEST(Checksum, DamageInItsOwnFieldDoesNotHideABitOfThePayload) {
+  Random random(5);
+  for (unsigned round = 0; round < 2000; round++) {
+    erar_packet packet{ERAR_REDUCE_SCATTER, 1, 2, 30, 400, 1408, random()};
+    const std::uint64_t sum = packet.checksum;
+    const std::uint64_t wire = erar_wire_checksum(&packet);
+    ASSERT_EQ(erar_payload_checksum(&packet, wire), sum);
+    for (unsigned bit = 0; bit < 64; bit++) {
+      for (const std::uint64_t changed : {sum + (1ULL << bit), sum - (1ULL << bit)}) {
+        packet.checksum = changed;
+        const std::uint64_t difference = erar_wire_checksum(&packet) ^ wire;
+        for (unsigned byte = 0; byte < 8; byte++)
+          ASSERT_NE(difference & ~(0xffULL << 8 * byte), 0U) << "bit " << bit << " of " << sum;
+      }
     }
   }
 }

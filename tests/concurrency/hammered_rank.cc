@@ -55,13 +55,13 @@ erar_packet packet_of(const erar_frame& header) {
 }
 
 std::uint64_t checksum_of(const HammerFrame& frame) {
-  const erar_packet packet = packet_of(frame.header());
+  erar_packet packet = packet_of(frame.header());
   const std::uint8_t* payload = frame.bytes.data() + ERAR_HEADER_BYTES;
   // Of a request's payload nothing is said.
-  return erar_header_sum(&packet) + (packet.type == ERAR_REQUEST
-                                         ? 0
-                                         : erar_sum_words(payload, frame.bytes.data() + frame.size,
-                                                          ERAR_MAX_CHUNKS, ERAR_MAX_CHUNKS));
+  if (packet.type != ERAR_REQUEST)
+    packet.checksum =
+        erar_sum_words(payload, frame.bytes.data() + frame.size, ERAR_MAX_CHUNKS, ERAR_MAX_CHUNKS);
+  return erar_wire_checksum(&packet);
 }
 
 std::string text_of(const char* what, const erar_packet& packet) {

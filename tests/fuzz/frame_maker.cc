@@ -48,9 +48,9 @@ void seal(Bytes& frame) {
   const Header header = read_header(frame);
   const bool is_empty = header.type == 4 || header.type == 6;
   const bool is_whole = frame.size() >= 72U + header.payload_bytes && header.payload_bytes % 8 == 0;
-  const std::uint64_t sum =
-      right_checksum(header, is_empty || !is_whole ? nullptr : frame.data() + 72);
-  std::memcpy(&frame[64], &sum, 8);
+  const std::uint64_t checksum =
+      scattered(right_checksum(header, is_empty || !is_whole ? nullptr : frame.data() + 72));
+  std::memcpy(&frame[64], &checksum, 8);
 }
 
 erar_start FrameMaker::start() {

@@ -26,10 +26,12 @@ struct Header {
   std::uint32_t token = 0;
   std::uint16_t payload_bytes = 0;
   std::uint16_t magic = 0;
-  std::uint64_t checksum = 0;
+  std::uint64_t checksum = 0;  // the sum that the field stands for, see right_checksum()
 };
 Header read_header(const Bytes& frame);
-// The checksum of a frame of these headers (its own `checksum` left out) and payload.
+// What is written into a frame for a sum: one to one, so that sums may be compared instead.
+std::uint64_t scattered(std::uint64_t sum);
+// The sum of a frame of these headers (its own `checksum` left out) and payload.
 std::uint64_t right_checksum(const Header& header, const std::uint8_t* payload);
 // First segment of a block.
 std::uint32_t first_of_block(std::uint32_t segments, std::uint32_t ranks, std::uint32_t block);

@@ -28,18 +28,18 @@ void set_lengths(HostileFrame& frame, std::uint32_t payload_bytes, std::uint32_t
 
 void seal(HostileFrame& frame) {
   erar_frame& head = header(frame);
-  const erar_packet packet{head.type,
-                           head.hop,
-                           ERAR_BE16(head.block),
-                           ERAR_BE32(head.segment),
-                           ERAR_BE32(head.operation),
-                           ERAR_BE16(head.payload_bytes),
-                           0};
-  head.checksum = erar_header_sum(&packet);
-  if (packet.type == ERAR_REQUEST || packet.type == ERAR_ALIVE) return;
-  head.checksum +=
-      erar_sum_words(frame.bytes.data() + ERAR_HEADER_BYTES, frame.bytes.data() + frame.size,
-                     ERAR_MAX_CHUNKS, ERAR_MAX_CHUNKS);
+  erar_packet packet{head.type,
+                     head.hop,
+                     ERAR_BE16(head.block),
+                     ERAR_BE32(head.segment),
+                     ERAR_BE32(head.operation),
+                     ERAR_BE16(head.payload_bytes),
+                     0};
+  if (packet.type != ERAR_REQUEST && packet.type != ERAR_ALIVE)
+    packet.checksum =
+        erar_sum_words(frame.bytes.data() + ERAR_HEADER_BYTES, frame.bytes.data() + frame.size,
+                       ERAR_MAX_CHUNKS, ERAR_MAX_CHUNKS);
+  head.checksum = erar_wire_checksum(&packet);
 }
 
 erar_type type_of(Hostility hostility) {
