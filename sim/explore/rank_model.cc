@@ -189,6 +189,8 @@ std::string RankModel::save_parked(RankState& state, unsigned slot) {
     if (tag == 0) continue;
     const unsigned cpu = erar_park_tag_cpu(tag);
     if (cpu == ERAR_PARK_FILLING) return "a frame is being parked by nobody";
+    if (cpu != ERAR_PARK_TAKEN && operation_of(erar_park_tag_operation(tag)) < saved.operation)
+      return "a frame is left parked that nobody will resume";
     parked[place] = static_cast<std::uint8_t>((operation_of(erar_park_tag_operation(tag)) + 1) |
                                               (cpu == ERAR_PARK_TAKEN ? RankState::kClaimed : 0));
   }
