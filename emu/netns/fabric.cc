@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "emu/netns/builder.h"
 #include "emu/netns/fault_boxes.h"
 #include "emu/netns/layout.h"
@@ -47,6 +50,15 @@ Result<void> make_room(const std::string& name, int lock_fd) {
   return remove_fabric(name, lock_fd);
 }
 
+// Ranks of a command that has just been killed are gone in a moment.
+bool stay_inhabited(const std::vector<std::string>& namespaces) {
+  for (int look = 0; look < 20; ++look) {
+    if (processes_in(namespaces).empty()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
 Result<void> build(const FabricSpec& spec, int lock_fd) {
   auto built = build_network(spec, lock_fd);
   if (!built) return built;
@@ -87,6 +99,16 @@ Result<Fabric> Fabric::up(const FabricSpec& spec) {
 
 Result<Fabric> Fabric::open(const std::string& name) {
   if (!valid_fabric_name(name)) return Error{ENOENT, "open fabric", name};
+  {
+    auto lock = take_fabric_lock();
+    if (!lock) return lock.error();
+    auto left = read_state(name);
+    reclaim_orphans(lock->get());
+    if (left && !left->complete && !has_state(name)) {
+      return refusal(fmt::format(
+          "fabric {} was left half-made by a killed command, and has been removed", name));
+    }
+  }
   auto state = read_state(name);
   if (!state) {
     if (state.error().code == ENOENT) return Error{ENOENT, "open fabric", name};
@@ -142,7 +164,8 @@ Result<void> Fabric::restore() {
   if (!lock) return lock.error();
   std::vector<std::string> namespaces;
   for (unsigned rank = 0; rank < spec_.ranks; ++rank) namespaces.push_back(rank_namespace(rank));
-  if (!processes_in(namespaces).empty()) return {};
+  if (auto ended = end_orphans_in(namespaces); !ended) return ended;
+  if (stay_inhabited(namespaces)) return {};
   if (auto reset = reset_receive_offload(spec_, lock->get()); !reset) return reset;
   if (spec_.faults) {
     auto boxes = FaultBoxes::open(spec_);

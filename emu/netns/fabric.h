@@ -38,8 +38,10 @@ struct FabricSpec {
 class Fabric {
  public:
   // Creates the network; what an earlier fabric of this name left is removed first, unless that one
-  // is complete and not ephemeral (EEXIST). Also reclaims ephemeral fabrics whose owner died.
+  // is complete and not ephemeral (EEXIST). Also reclaims all fabrics that killed commands left:
+  // ephemeral and half-made ones.
   static Result<Fabric> up(const FabricSpec& spec);
+  // ENOENT: no such fabric. Also reclaims, and refuses one that it had to.
   static Result<Fabric> open(const std::string& name);
   static Result<std::vector<FabricSpec>> list();
   // Ends the processes inside (SIGTERM, then SIGKILL, by id), deletes namespaces and the state
@@ -52,7 +54,8 @@ class Fabric {
   // The address by which any rank reaches `rank` over IP (on the ring: routed), host byte order.
   [[nodiscard]] std::uint32_t rank_ipv4(unsigned rank) const;
   // Puts back what a killed command may have left changed: the XDP switch away, GRO on at the
-  // ranks' NICs (generic mode needs it), faults. Nothing while processes live in the fabric.
+  // ranks' NICs (generic mode needs it), faults; and ends what a killed `erar run` left running.
+  // Nothing else while processes live in the fabric.
   Result<void> restore();
   // switch only: true puts the XDP switch before the bridge (the default after up), false takes it
   // away, which leaves a Linux bridge of the same shape with TCP's offloads. No-op on other kinds.

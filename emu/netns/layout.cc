@@ -60,6 +60,10 @@ Result<FabricSpec> check_fabric_spec(FabricSpec spec) {
     return refusal(
         fmt::format("fabric name \"{}\": 1 to 24 of a-z, 0-9 and '-' are allowed", spec.name));
   }
+  if (parse_fabric_kind(spec.name)) {
+    return refusal(
+        fmt::format("fabric name \"{0}\": --fabric {0} makes one of that kind", spec.name));
+  }
   if (spec.ranks < 2 || spec.ranks > kMaxRanks) {
     return refusal(fmt::format("{} ranks: a fabric has 2 to {}", spec.ranks, kMaxRanks));
   }

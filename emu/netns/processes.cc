@@ -56,11 +56,54 @@ std::vector<pid_t> processes_in_inodes(const std::set<Inode>& inodes) {
   return pids;
 }
 
+// Whether a command started the process that is no more. A process may have changed its environment
+// since; /proc has the one that it began with.
+bool is_orphan(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  const std::string name = std::string(kCommandVariable) + "=";
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (!entry.starts_with(name)) continue;
+    std::istringstream value(entry.substr(name.size()));
+    pid_t command = 0;
+    std::uint64_t start_ticks = 0;
+    char colon = 0;
+    if (!(value >> command >> colon >> start_ticks) || colon != ':') return false;
+    return process_start_ticks(command) != start_ticks;
+  }
+  return false;
+}
+
+bool is_any(pid_t) { return true; }
+
 // The id may have been given to another process since it was found: hold the process, look again.
-void signal_if_inside(pid_t pid, int signal, const std::set<Inode>& inodes) {
+void signal_if_inside(pid_t pid, int signal, const std::set<Inode>& inodes,
+                      bool (*is_meant)(pid_t)) {
   UniqueFd process = open_process(pid);
-  if (process.valid() && lives_in(pid, inodes)) {
+  if (process.valid() && lives_in(pid, inodes) && is_meant(pid)) {
     signal_process(process, signal);
+  }
+}
+
+Result<void> end_meant(const std::vector<std::string>& namespaces, bool (*is_meant)(pid_t)) {
+  const std::set<Inode> inodes = inodes_of(namespaces);
+  const Clock::time_point start = Clock::now();
+  std::set<pid_t> terminated;
+  for (;;) {
+    std::vector<pid_t> pids = processes_in_inodes(inodes);
+    std::erase_if(pids, [&](pid_t pid) { return !is_meant(pid); });
+    if (pids.empty()) return {};
+    auto waited = Clock::now() - start;
+    if (waited > std::chrono::seconds(5)) {
+      return Error{ETIMEDOUT, "end process", std::to_string(pids.front())};
+    }
+    bool killing = waited > std::chrono::seconds(2);
+    for (pid_t pid : pids) {
+      // SIGTERM once: a process that is busy ending itself need not be told again.
+      if (killing || terminated.insert(pid).second) {
+        signal_if_inside(pid, killing ? SIGKILL : SIGTERM, inodes, is_meant);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
@@ -90,25 +133,13 @@ std::vector<pid_t> processes_in(const std::vector<std::string>& namespaces) {
 }
 
 Result<void> end_processes_in(const std::vector<std::string>& namespaces) {
-  const std::set<Inode> inodes = inodes_of(namespaces);
-  const Clock::time_point start = Clock::now();
-  std::set<pid_t> terminated;
-  for (;;) {
-    std::vector<pid_t> pids = processes_in_inodes(inodes);
-    if (pids.empty()) return {};
-    auto waited = Clock::now() - start;
-    if (waited > std::chrono::seconds(5)) {
-      return Error{ETIMEDOUT, "end process", std::to_string(pids.front())};
-    }
-    bool killing = waited > std::chrono::seconds(2);
-    for (pid_t pid : pids) {
-      // SIGTERM once: a process that is busy ending itself need not be told again.
-      if (killing || terminated.insert(pid).second) {
-        signal_if_inside(pid, killing ? SIGKILL : SIGTERM, inodes);
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  return end_meant(namespaces, is_any);
+}
+
+std::string command_text() { return fmt::format("{}:{}", getpid(), process_start_ticks(getpid())); }
+
+Result<void> end_orphans_in(const std::vector<std::string>& namespaces) {
+  return end_meant(namespaces, is_orphan);
 }
 
 }  // namespace erar

@@ -22,4 +22,13 @@ std::vector<pid_t> processes_in(const std::vector<std::string>& namespaces);
 // Ends them: SIGTERM, after up to 2 s SIGKILL. The calling process is never touched.
 Result<void> end_processes_in(const std::vector<std::string>& namespaces);
 
+// What `erar run` starts has this in its environment, and hands it down to what it starts itself:
+// which command it belongs to.
+inline constexpr const char* kCommandVariable = "ERAR_COMMAND";
+// Its value in the calling process's children.
+std::string command_text();
+
+// Ends those of them whose command is no more; nobody else.
+Result<void> end_orphans_in(const std::vector<std::string>& namespaces);
+
 }  // namespace erar

@@ -84,7 +84,8 @@ Result<FabricState> from_text(const std::string& text, const std::string& path) 
 }  // namespace
 
 bool owner_is_gone(const FabricState& state) {
-  return state.spec.ephemeral && process_start_ticks(state.owner_pid) != state.owner_start_ticks;
+  return (state.spec.ephemeral || !state.complete) &&
+         process_start_ticks(state.owner_pid) != state.owner_start_ticks;
 }
 
 Result<UniqueFd> take_fabric_lock() {

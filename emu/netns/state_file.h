@@ -20,7 +20,8 @@ struct FabricState {
   std::uint64_t owner_start_ticks = 0;
 };
 
-// True when the fabric belongs to a process that is no more.
+// True when the fabric, or what there is of one that never got complete, belongs to a process that
+// is no more.
 bool owner_is_gone(const FabricState& state);
 
 // Serialises up and down over all processes; released when the descriptor and all its copies close.

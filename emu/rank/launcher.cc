@@ -20,6 +20,7 @@
 #include "emu/netns/layout.h"
 #include "emu/netns/namespace.h"
 #include "emu/netns/pidfd.h"
+#include "emu/netns/processes.h"
 
 namespace erar {
 namespace {
@@ -153,7 +154,8 @@ Result<RankProcess> fork_rank(const RankPlan& plan, const std::function<int(unsi
 
 class RankGroup {
  public:
-  RankGroup() = default;
+  explicit RankGroup(std::chrono::milliseconds grace_after_signal)
+      : grace_after_signal_(grace_after_signal) {}
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
   // Only when something failed halfway are there any left.
@@ -169,12 +171,13 @@ class RankGroup {
 
  private:
   void signal_all(int signal) const;
-  void pass_signals_on(int signal_fd) const;
+  void pass_signals_on(int signal_fd, LaunchOutcome& outcome);
   int finish(RankProcess& process);
   [[nodiscard]] int poll_timeout_ms() const;
 
+  std::chrono::milliseconds grace_after_signal_;
   std::vector<RankProcess> processes_;
-  std::optional<Clock::time_point> kill_time_;  // set once a rank has failed
+  std::optional<Clock::time_point> kill_time_;  // set once a rank has failed, or all are to end
 };
 
 Result<void> RankGroup::start(const Fabric& fabric, const LaunchOptions& options,
@@ -202,10 +205,14 @@ void RankGroup::signal_all(int signal) const {
   }
 }
 
-void RankGroup::pass_signals_on(int signal_fd) const {
+void RankGroup::pass_signals_on(int signal_fd, LaunchOutcome& outcome) {
   signalfd_siginfo info{};
   while (read(signal_fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    signal_all(static_cast<int>(info.ssi_signo));
+    outcome.received_signal = static_cast<int>(info.ssi_signo);
+    signal_all(outcome.received_signal);
+    // A Ctrl-C may be a program's to handle, as debuggers do; who sends the others wants an end.
+    if (outcome.received_signal != SIGINT && !kill_time_)
+      kill_time_ = Clock::now() + grace_after_signal_;
   }
 }
 
@@ -250,11 +257,12 @@ Result<LaunchOutcome> RankGroup::wait(int signal_fd) {
       if (watched[i + 1].revents == 0) continue;
       int status = finish(processes_[ranks[i]]);
       if (status == 0 || outcome.failed_rank >= 0) continue;
-      outcome = {status, static_cast<int>(ranks[i])};
+      outcome.status = status;
+      outcome.failed_rank = static_cast<int>(ranks[i]);
       signal_all(SIGTERM);
-      kill_time_ = Clock::now() + kGrace;
+      kill_time_ = Clock::now() + (outcome.received_signal == 0 ? kGrace : grace_after_signal_);
     }
-    if (watched[0].revents != 0) pass_signals_on(signal_fd);
+    if (watched[0].revents != 0) pass_signals_on(signal_fd, outcome);
   }
 }
 
@@ -274,7 +282,7 @@ Result<LaunchOutcome> launch_ranks(const Fabric& fabric, const LaunchOptions& op
                                    const std::function<int(unsigned rank)>& body) {
   auto signals = SignalGuard::open();
   if (!signals) return signals.error();
-  RankGroup group;
+  RankGroup group(options.grace_after_signal);
   auto started = group.start(fabric, options, body);
   if (!started) return started.error();
   return group.wait((*signals)->fd());
@@ -285,10 +293,12 @@ Result<LaunchOutcome> launch_program(const Fabric& fabric, const LaunchOptions& 
                                      std::uint16_t master_port) {
   if (argv.empty()) return refusal("run: no program given");
   const std::string master = ipv4_text(fabric.rank_ipv4(0));
+  const std::string command = command_text();
   return launch_ranks(fabric, options, [&](unsigned rank) -> int {
     setenv("RANK", std::to_string(rank).c_str(), 1);
     setenv("WORLD_SIZE", std::to_string(fabric.spec().ranks).c_str(), 1);
     setenv("LOCAL_RANK", "0", 1);
+    setenv(kCommandVariable, command.c_str(), 1);
     setenv("MASTER_ADDR", master.c_str(), 1);
     setenv("MASTER_PORT", std::to_string(master_port).c_str(), 1);
     execute(argv);

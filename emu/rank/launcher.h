@@ -1,6 +1,7 @@
 // Launcher: one process per rank, each in its namespace, ended together.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace erar {
 
 struct LaunchOptions {
   bool pin = true;  // rank r runs on CPU r modulo the number of CPUs this process may use
+  // What ranks have to end after SIGTERM or SIGHUP: a program may have a checkpoint to write first.
+  std::chrono::milliseconds grace_after_signal{10'000};
 };
 
 // What became of the ranks. `status` is 0 when all exited with 0, else the first failing rank's
@@ -19,13 +22,14 @@ struct LaunchOptions {
 struct LaunchOutcome {
   int status = 0;
   int failed_rank = -1;
+  int received_signal = 0;  // the last that the caller was sent meanwhile
 };
 
 // Forks one child per rank; the child enters its namespace, is tied to the parent's life
 // (PR_SET_PDEATHSIG SIGKILL) and exits with body(rank)'s value without running the parent's
 // destructors. When one rank fails the others get SIGTERM, after 2 s SIGKILL. SIGINT, SIGTERM and
-// SIGHUP sent to the caller are passed on to all ranks while this runs. Returns when all have
-// ended.
+// SIGHUP sent to the caller are passed on to all ranks while this runs; ranks that are still there
+// `grace_after_signal` after the latter two get SIGKILL. Returns when all have ended.
 Result<LaunchOutcome> launch_ranks(const Fabric& fabric, const LaunchOptions& options,
                                    const std::function<int(unsigned rank)>& body);
 

@@ -82,7 +82,7 @@ class RankLoop {
     Result<Buffers> buffers = make_buffers(**backend, plan_);
     if (!buffers) return buffers.error();
     // An eRAR rank's frames are lost on a neighbour that has not attached its program yet.
-    if (Result<void> met = region_.barrier(); !met) return met;
+    if (Result<void> met = region_.opening_barrier(rank_); !met) return met;
     for (std::uint64_t done = 0; done < plan_.warmup;) {
       const std::uint64_t timed = std::min(chain_length(plan_), plan_.warmup - done);
       if (Result<void> ran = run_chain(**backend, *buffers, timed, std::nullopt); !ran) return ran;
@@ -95,7 +95,7 @@ class RankLoop {
     }
     publish_counters(**backend);
     // Nobody takes its program off the NIC before all are through.
-    return region_.barrier();
+    return region_.barrier(rank_);
   }
 
  private:
@@ -108,11 +108,11 @@ class RankLoop {
       workloads::fill(stream_of(operation(i), rank_), plan_.reduction.type, 0, buffers.inputs[i]);
     }
     const std::uint64_t softirq_before = rank_ == 0 ? softirq_.total_ns() : 0;
-    if (Result<void> met = region_.barrier(); !met) return met;
+    if (Result<void> met = region_.barrier(rank_); !met) return met;
     if (Result<void> ran = run_operations(backend, buffers, operations, first.has_value()); !ran) {
       return ran;
     }
-    if (Result<void> met = region_.barrier(); !met) return met;
+    if (Result<void> met = region_.barrier(rank_); !met) return met;
     if (rank_ == 0 && first) slot_.softirq_ns += softirq_.total_ns() - softirq_before;
     if (Result<void> checked = check(buffers, operations); !checked) return checked;
     // Only rank 0 reads the stamps, and all ranks meet it once more before they write new ones.
@@ -146,7 +146,7 @@ class RankLoop {
       if (compare_bits) slot_.hash[i] = hash_bytes(buffers.outputs[i]);
     }
     if (!compare_bits) return {};
-    if (Result<void> met = region_.barrier(); !met) return met;
+    if (Result<void> met = region_.barrier(rank_); !met) return met;
     for (std::size_t i = 0; i < operations; ++i) {
       slot_.wrong += slot_.hash[i] != region_.slot(0).hash[i] ? 1 : 0;
     }
@@ -228,6 +228,7 @@ std::size_t registered_bytes(const RankPlan& plan, unsigned ranks) {
 
 int run_rank(SharedRegion& region, const RankPlan& plan, unsigned rank, const SoftirqMeter& softirq,
              const BackendOpener& open) {
+  region.enter(rank);
   const Result<void> ran = RankLoop(region, plan, rank, softirq).run(open);
   if (ran) return 0;
   region.fail(rank, ran.error());

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -30,6 +31,8 @@ namespace {
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "shared between processes");
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "is a futex word");
 
+constexpr std::uint64_t kOpeningLimitNs = 30'000'000'000;
+
 // Waiters look at the failure flag this often, should its wake-up have come too early for them.
 constexpr long kLookAgainNs = 50'000'000;
 
@@ -40,6 +43,16 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) {
   ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 
+// What the process has used in all its threads; 0 of none and of one that is gone.
+std::uint64_t cpu_time_ns(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (pid == 0 || ::clock_getcpuclockid(pid, &clock) != 0) return 0;
+  if (::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(used.tv_nsec);
+}
+
 void futex_wake_all(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
 }
@@ -47,7 +60,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 }  // namespace
 
 Result<SharedRegion> SharedRegion::create(unsigned ranks, std::size_t times,
-                                          std::uint64_t barrier_timeout_ns) {
+                                          std::uint64_t idle_limit_ns) {
   SharedRegion region;
   region.bytes_ = sizeof(Control) + ranks * sizeof(RankSlot) + 2 * times * sizeof(std::uint64_t);
   void* memory =
@@ -61,7 +74,7 @@ Result<SharedRegion> SharedRegion::create(unsigned ranks, std::size_t times,
   region.times_ = reinterpret_cast<std::uint64_t*>(slots + ranks * sizeof(RankSlot));
   region.times_count_ = times;
   region.ranks_ = ranks;
-  region.barrier_timeout_ns_ = barrier_timeout_ns;
+  region.idle_limit_ns_ = idle_limit_ns;
   return region;
 }
 
@@ -73,14 +86,41 @@ SharedRegion::SharedRegion(SharedRegion&& other) noexcept
       times_(other.times_),
       times_count_(other.times_count_),
       ranks_(other.ranks_),
-      barrier_timeout_ns_(other.barrier_timeout_ns_) {}
+      idle_limit_ns_(other.idle_limit_ns_) {}
 
 SharedRegion::~SharedRegion() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
 }
 
-Result<void> SharedRegion::barrier() {
+struct SharedRegion::Watched {
+  std::uint64_t cpu_ns = 0;
+  std::uint64_t since_ns = 0;  // when that last changed
+};
+
+void SharedRegion::enter(unsigned rank) { slots_[rank].pid = ::getpid(); }
+
+std::optional<unsigned> SharedRegion::idle_rank(std::vector<Watched>& watched,
+                                                std::uint32_t barrier,
+                                                std::uint64_t limit_ns) const {
+  const std::uint64_t now_ns = monotonic_ns();
+  const bool is_first_look = watched.empty();
+  watched.resize(ranks_);
+  for (unsigned rank = 0; rank < ranks_; ++rank) {
+    if (slots_[rank].barriers >= barrier) continue;
+    const std::uint64_t cpu_ns = cpu_time_ns(slots_[rank].pid);
+    if (is_first_look || cpu_ns != watched[rank].cpu_ns) watched[rank] = {cpu_ns, now_ns};
+    if (now_ns - watched[rank].since_ns > limit_ns) return rank;
+  }
+  return std::nullopt;
+}
+
+Result<void> SharedRegion::opening_barrier(unsigned rank) {
+  return meet(rank, std::max(idle_limit_ns_, kOpeningLimitNs));
+}
+
+Result<void> SharedRegion::meet(unsigned rank, std::uint64_t idle_limit_ns) {
   Control& control = *control_;
+  const std::uint32_t barrier = ++slots_[rank].barriers;
   if (control.failed != 0) return refusal("another rank failed");
   const std::uint32_t generation = control.generation;
   if (control.arrived.fetch_add(1) + 1 == ranks_) {
@@ -89,10 +129,13 @@ Result<void> SharedRegion::barrier() {
     futex_wake_all(control.generation);
     return {};
   }
-  const std::uint64_t deadline_ns = monotonic_ns() + barrier_timeout_ns_;
+  std::vector<Watched> watched;
   while (control.generation == generation) {
     if (control.failed != 0) return refusal("another rank failed");
-    if (monotonic_ns() > deadline_ns) return Error{ETIMEDOUT, "wait for", "the other ranks"};
+    if (const auto idle = idle_rank(watched, barrier, idle_limit_ns)) {
+      return Error{ETIMEDOUT, "wait for",
+                   fmt::format("rank {} (idle for {} s)", *idle, idle_limit_ns / 1'000'000'000)};
+    }
     futex_wait(control.generation, generation);
   }
   return {};
@@ -101,7 +144,9 @@ Result<void> SharedRegion::barrier() {
 void SharedRegion::fail(unsigned rank, const Error& error) {
   std::uint32_t none = 0;
   if (!control_->failed.compare_exchange_strong(none, 1)) return;
-  const std::string text = fmt::format("rank {}: {}", rank, error.message());
+  const std::string who = fmt::format("rank {}: ", rank);
+  const std::string what = error.message();
+  const std::string text = what.starts_with(who) ? what : who + what;  // some errors say who
   std::copy_n(text.data(), std::min(text.size(), control_->failure.size() - 1),
               control_->failure.data());
   control_->failed = 2;

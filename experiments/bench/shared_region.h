@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct alignas(128) RankSlot {
   std::uint64_t cpu_ns = 0;                                // spent in timed chains so far
   std::uint64_t softirq_ns = 0;                            // of the whole host; rank 0 writes it
   std::uint64_t wrong = 0;                                 // elements, over all operations so far
+  std::atomic<std::uint32_t> barriers{0};                  // that the rank has come to
+  std::atomic<std::int32_t> pid{0};                        // of the rank, once it has entered
   struct Counter {
     std::array<char, 48> name{};
     std::uint64_t value = 0;
@@ -38,18 +41,26 @@ struct alignas(128) RankSlot {
 // Made by the parent before it forks. The memory goes when the last process that maps it is gone.
 class SharedRegion {
  public:
-  // times: of how many operations rank 0 will store the time. Errors: ENOMEM.
+  // times: of how many operations rank 0 will store the time; idle_limit_ns: see barrier(). Errors:
+  // ENOMEM.
   static Result<SharedRegion> create(unsigned ranks, std::size_t times,
-                                     std::uint64_t barrier_timeout_ns);
+                                     std::uint64_t idle_limit_ns);
   SharedRegion(SharedRegion&& other) noexcept;
   SharedRegion& operator=(SharedRegion&&) = delete;
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
   ~SharedRegion();
 
-  // Returns when all ranks have called it. Waiters sleep. Fails when a rank has called fail(), or
-  // when not all have come in time: a rank that died cannot say so itself.
-  Result<void> barrier();
+  // Returns when all ranks have called it. Waiters sleep. Fails when a rank has called fail(); with
+  // ETIMEDOUT, naming it, when one that all wait for has used no CPU time for the idle limit, since
+  // it is stopped or hangs and cannot say so itself. One that computes may take as long as it
+  // needs.
+  Result<void> barrier(unsigned rank) { return meet(rank, idle_limit_ns_); }
+  // The barrier before the first operation, until which a rank may wait for the kernel to attach
+  // programs: the limit is 30 s at least.
+  Result<void> opening_barrier(unsigned rank);
+  // To be called by the rank's process before anything else, so that others see it idle.
+  void enter(unsigned rank);
   // Ends the measurement for all ranks. The first error to come is kept: later ones are mostly the
   // other ranks noticing.
   void fail(unsigned rank, const Error& error);
@@ -67,6 +78,12 @@ class SharedRegion {
 
  private:
   struct Control;
+  // The first rank that is not at the barrier and has been idle; none while all move on.
+  Result<void> meet(unsigned rank, std::uint64_t idle_limit_ns);
+  struct Watched;
+  [[nodiscard]] std::optional<unsigned> idle_rank(std::vector<Watched>& watched,
+                                                  std::uint32_t barrier,
+                                                  std::uint64_t limit_ns) const;
   SharedRegion() = default;
 
   void* memory_ = nullptr;
@@ -76,7 +93,7 @@ class SharedRegion {
   std::uint64_t* times_ = nullptr;
   std::size_t times_count_ = 0;
   unsigned ranks_ = 0;
-  std::uint64_t barrier_timeout_ns_ = 0;
+  std::uint64_t idle_limit_ns_ = 0;
 };
 
 }  // namespace erar::bench

@@ -21,10 +21,11 @@
 namespace erar::bench {
 namespace {
 
-// Ranks that wait for each other while they check results are not stuck; the launcher ends them
-// when one dies, and a backend that gets nowhere fails by its own time-out. This is for what
-// neither sees.
-constexpr std::uint64_t kBarrierTimeoutNs = 600'000'000'000U;
+// Between operations ranks wait for each other while they fill buffers and check results. The
+// launcher ends them when one dies, a backend that gets nowhere fails by its own time-out; one that
+// is stopped between operations is seen by who waits for it, and not before a backend's time-out,
+// which knows better whom to blame.
+constexpr std::uint64_t kAfterTimeoutNs = 1'000'000'000;
 
 RankPlan plan_of(const BenchOptions& options, const Row& row) {
   RankPlan plan;
@@ -130,7 +131,8 @@ void measure_without_faults(const BenchOptions& options, FabricLease& lease,
     row.error = set.error().message();
     return;
   }
-  Result<SharedRegion> region = SharedRegion::create(ranks, options.iters, kBarrierTimeoutNs);
+  Result<SharedRegion> region =
+      SharedRegion::create(ranks, options.iters, options.timeout_ns + kAfterTimeoutNs);
   if (!region) {
     row.error = region.error().message();
     return;
@@ -153,8 +155,7 @@ void measure_without_faults(const BenchOptions& options, FabricLease& lease,
     return;
   }
   row.error = failure_text(*outcome, *region);
-  const int signal = outcome->status - 128;
-  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) InterruptGuard::note(signal);
+  if (outcome->received_signal != 0) InterruptGuard::note(outcome->received_signal);
 }
 
 // Every row meets the same faults: the boxes begin anew with each.

@@ -110,6 +110,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
                               options.fabric, ranks, *options.ranks)),
           2);
     }
+    if (auto restored = fabric->restore(); !restored) return complain(restored.error(), 1);
     return launch(*fabric, options, argv);
   }
   if (fabric.error().code != ENOENT) return complain(fabric.error(), 1);
@@ -148,9 +149,9 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->footer(
       "erar run --fabric F [--ranks N] [--no-pin] -- PROGRAM [ARGUMENT...]\n\n"
       "Every rank finds RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT in its\n"
-      "environment. When one rank fails the others are ended; the exit status is that of the "
-      "first\n"
-      "to fail (128+N: ended by signal N; 127: no such program).");
+      "environment. When one rank fails the others are ended; the exit status is that of the first\n"
+      "to fail (128+N: ended by signal N; 127: no such program). SIGINT, SIGTERM and SIGHUP are\n"
+      "passed on; 10 s after the latter two, what is left is killed.");
   command->callback(
       [options, command, &exit_status] { exit_status = run(*options, command->remaining()); });
 }

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -93,6 +95,35 @@ TEST(FabricCrash, OrphanIsReclaimedByAnyCommand) {
   EXPECT_FALSE(test::traces(orphan.name).empty());
   ASSERT_TRUE(Fabric::up(make_spec("other", FabricKind::kRing, 2)));
   EXPECT_TRUE(test::traces(orphan.name).empty());
+}
+
+// Whatever command comes next: making a fabric, using one, or asking for the half-made one itself.
+TEST(FabricCrash, HalfMadeFabricIsReclaimedByAnyCommand) {
+  const FabricSpec half = make_spec("half", FabricKind::kBridge, 2);
+  FabricRemover removers[] = {FabricRemover(half.name), FabricRemover(fabric_name("other")),
+                              FabricRemover(fabric_name("third"))};
+  ASSERT_TRUE(Fabric::up(make_spec("other", FabricKind::kRing, 2)));
+  const std::function<void()> commands[] = {
+      [] { EXPECT_TRUE(Fabric::up(make_spec("third", FabricKind::kRing, 2))); },
+      [] { EXPECT_TRUE(Fabric::open(fabric_name("other"))); },
+      [] { EXPECT_TRUE(Fabric::down(fabric_name("third"))); },
+      [&] {
+        auto fabric = Fabric::open(half.name);
+        ASSERT_FALSE(fabric);
+        EXPECT_NE(fabric.error().message().find("half-made"), std::string::npos)
+            << fabric.error().message();
+      }};
+  for (const auto& command : commands) {
+    ASSERT_EQ(wait_for(fork_child([&] {
+                if (!Fabric::up(half)) return 1;
+                FabricState state{half, false, getpid(), process_start_ticks(getpid())};
+                return write_state(state) ? 0 : 1;
+              })),
+              0);
+    ASSERT_FALSE(test::traces(half.name).empty());
+    command();
+    EXPECT_TRUE(test::traces(half.name).empty());
+  }
 }
 
 TEST(FabricCrash, OwnedFabricIsLeftAlone) {

@@ -6,20 +6,28 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "core/protocol/wire.h"
 #include "core/unique_fd.h"
 #include "emu/netns/command.h"
+#include "emu/netns/fault_boxes.h"
 #include "emu/netns/layout.h"
 #include "emu/netns/namespace.h"
+#include "emu/netns/processes.h"
+#include "emu/rank/launcher.h"
 #include "tests/netns/support.h"
 
 namespace erar {
 namespace {
 
+using namespace std::chrono_literals;
 using test::fabric_name;
 using test::FabricRemover;
 using test::make_spec;
@@ -210,7 +218,8 @@ TEST(FabricTest, RefusesWhatCannotBe) {
   spec.mtu = 9000;
   spec.kind = FabricKind::kSwitch;
   EXPECT_FALSE(Fabric::up(spec)) << "native XDP with MTU 9000";
-  for (const char* name : {"", "a/b", "A", "..", "a b", "abcdefghijklmnopqrstuvwxy"}) {
+  for (const char* name :
+       {"", "ring", "bridge", "switch", "a/b", "A", "..", "a b", "abcdefghijklmnopqrstuvwxy"}) {
     spec = FabricSpec{};
     spec.name = name;
     EXPECT_FALSE(Fabric::up(spec)) << name;
@@ -312,6 +321,55 @@ TEST(Restore, PutsBackWhatAKilledCommandLeftChanged) {
   ASSERT_OK(fabric->restore());
   EXPECT_FALSE(gro());
   EXPECT_TRUE(port());
+}
+
+// A killed `erar run`: what its ranks had started lives on, and the links lose everything. Who else
+// lives there is left alone.
+TEST(Restore, EndsWhatAKilledCommandLeftRunning) {
+  FabricSpec spec = make_spec("orphans", FabricKind::kRing, 2);
+  spec.faults = true;
+  spec.offloads = false;
+  FabricRemover remover(spec.name);
+  auto fabric = Fabric::up(spec);
+  ASSERT_OK(fabric);
+  const std::vector<std::string> namespaces = {fabric->rank_namespace(0),
+                                               fabric->rank_namespace(1)};
+  {
+    auto boxes = FaultBoxes::open(spec);
+    ASSERT_OK(boxes);
+    Faults all;
+    all.loss = 1;
+    ASSERT_OK(boxes->set(all));
+  }
+  std::fflush(nullptr);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    static_cast<void>(static_cast<bool>(
+        launch_program(*fabric, {}, {"sh", "-c", "trap '' TERM; sleep 60 & sleep 60"}, 29500)));
+    _exit(0);
+  }
+  const auto inhabitants = [&] { return processes_in(namespaces).size(); };
+  ASSERT_TRUE(test::eventually(5s, [&] { return inhabitants() == 6; })) << inhabitants();
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  ASSERT_TRUE(test::eventually(5s, [&] { return inhabitants() == 4; })) << inhabitants();
+  ASSERT_OK(fabric->restore());
+  EXPECT_EQ(inhabitants(), 0U);
+  ASSERT_OK(test::ping_all_pairs(*fabric));
+
+  std::fflush(nullptr);
+  const pid_t guest = fork();
+  if (guest == 0) {
+    auto inside = open_namespace(namespaces[0]);
+    if (!inside || setns(inside->get(), CLONE_NEWNET) != 0) _exit(1);
+    sleep(60);
+    _exit(0);
+  }
+  ASSERT_TRUE(test::eventually(5s, [&] { return inhabitants() == 1; })) << inhabitants();
+  EXPECT_TRUE(fabric->restore());
+  EXPECT_EQ(inhabitants(), 1U);
+  kill(guest, SIGKILL);
+  waitpid(guest, nullptr, 0);
 }
 
 }  // namespace

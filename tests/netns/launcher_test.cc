@@ -64,11 +64,11 @@ class LauncherTest : public testing::Test {
   }
 
   // A launcher in a process of its own that exits with the outcome's status.
-  pid_t fork_launcher(const std::function<int(unsigned)>& body) {
+  pid_t fork_launcher(const std::function<int(unsigned)>& body, LaunchOptions options = {}) {
     std::fflush(nullptr);
     pid_t pid = fork();
     if (pid == 0) {
-      auto outcome = launch_ranks(*fabric_, {}, body);
+      auto outcome = launch_ranks(*fabric_, options, body);
       _exit(outcome ? outcome->status : 99);
     }
     EXPECT_TRUE(test::eventually(5s, [&] { return board_->ready == kRanks; }));
@@ -151,6 +151,28 @@ TEST_F(LauncherTest, SignalsArePassedOn) {
   }
 }
 
+TEST_F(LauncherTest, RanksThatIgnoreASignalPassedOnAreKilled) {
+  for (int number : {SIGTERM, SIGHUP}) {
+    board_->ready = 0;
+    LaunchOptions options;
+    options.grace_after_signal = 500ms;
+    pid_t launcher = fork_launcher(
+        [this, number](unsigned rank) {
+          signal(number, SIG_IGN);
+          sign_in(rank);
+          sleep(60);
+          return 0;
+        },
+        options);
+    auto start = Clock::now();
+    kill(launcher, number);
+    EXPECT_EQ(wait_for(launcher), 128 + SIGKILL) << strsignal(number);
+    EXPECT_GE(Clock::now() - start, 500ms);
+    EXPECT_LT(Clock::now() - start, 3s);
+    EXPECT_TRUE(all_ranks_gone());
+  }
+}
+
 TEST_F(LauncherTest, RanksStartWithDefaultSignalHandling) {
   signal(SIGTERM, [](int) {});
   signal(SIGPIPE, SIG_IGN);
@@ -204,7 +226,8 @@ TEST_F(LauncherTest, ChildrenOfRanksEndWithThem) {
   std::remove(file.c_str());
   ASSERT_GT(child, 0);
   EXPECT_TRUE(test::eventually(1s, [&] { return process_start_ticks(child) == 0; }));
-  EXPECT_TRUE(processes_in({fabric_->rank_namespace(0)}).empty());
+  EXPECT_TRUE(
+      test::eventually(1s, [&] { return processes_in({fabric_->rank_namespace(0)}).empty(); }));
 }
 
 TEST_F(LauncherTest, ProgramsKnowTheirPlace) {

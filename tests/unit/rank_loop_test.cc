@@ -308,11 +308,11 @@ TEST(SharedRegion, BarrierHoldsProcessesTogether) {
   const auto body = [&](unsigned rank) {
     for (std::uint64_t round = 1; round <= kRounds; ++round) {
       region->slot(rank).wrong = round;
-      if (!region->barrier()) return 1;
+      if (!region->barrier(rank)) return 1;
       for (unsigned other = 0; other < kRanks; ++other) {
         if (region->slot(other).wrong != round) return 2;
       }
-      if (!region->barrier()) return 1;
+      if (!region->barrier(rank)) return 1;
     }
     return 0;
   };
@@ -331,9 +331,50 @@ TEST(SharedRegion, BarrierHoldsProcessesTogether) {
 TEST(SharedRegion, BarrierTimesOutWhenAPeerIsDead) {
   Result<SharedRegion> region = SharedRegion::create(2, 0, 200'000'000U);
   ASSERT_TRUE(static_cast<bool>(region));
-  const Result<void> met = region->barrier();
+  const Result<void> met = region->barrier(0);
   ASSERT_FALSE(static_cast<bool>(met));
   EXPECT_EQ(met.error().code, ETIMEDOUT);
+  EXPECT_THAT(met.error().message(), HasSubstr("wait for rank 1"));
+}
+
+// Rank 1 is stopped where no backend would notice; rank 2 computes for longer than the limit, and
+// nobody minds.
+TEST(SharedRegion, BarrierNamesTheRankThatIsStopped) {
+  constexpr unsigned kRanks = 3;
+  Result<SharedRegion> region = SharedRegion::create(kRanks, 0, 500'000'000U);
+  ASSERT_TRUE(static_cast<bool>(region));
+  const auto body = [&](unsigned rank) {
+    region->enter(rank);
+    if (!region->barrier(rank)) return 1;
+    const std::uint64_t start_ns = monotonic_ns();
+    while (rank == 2 && monotonic_ns() - start_ns < 1'500'000'000U) {
+    }
+    if (!region->barrier(rank)) return 2;
+    if (rank == 1) ::raise(SIGSTOP);
+    const Result<void> met = region->barrier(rank);
+    if (met) return 3;
+    region->fail(rank, met.error());
+    return 0;
+  };
+  std::vector<pid_t> children;
+  for (unsigned rank = 0; rank < kRanks; ++rank) {
+    children.push_back(::fork());
+    if (children.back() == 0) ::_exit(body(rank));
+  }
+  for (const unsigned rank : {0U, 2U, 1U}) {
+    int status = -1;
+    if (rank == 1) ::kill(children[rank], SIGKILL);
+    ASSERT_EQ(::waitpid(children[rank], &status, 0), children[rank]);
+    EXPECT_EQ(status, rank == 1 ? SIGKILL : 0) << "rank " << rank;
+  }
+  EXPECT_THAT(region->failure(), HasSubstr("wait for rank 1 (idle for"));
+}
+
+TEST(SharedRegion, AnErrorThatSaysWhoSaysItOnce) {
+  Result<SharedRegion> region = SharedRegion::create(2, 0, 60'000'000'000U);
+  ASSERT_TRUE(static_cast<bool>(region));
+  region->fail(1, refusal("rank 1: operation 8 timed out"));
+  EXPECT_EQ(region->failure(), "rank 1: operation 8 timed out");
 }
 
 TEST(SharedRegion, FailureWakesWaitersAndTheFirstIsKept) {
@@ -345,11 +386,11 @@ TEST(SharedRegion, FailureWakesWaitersAndTheFirstIsKept) {
     region->fail(1, refusal("first"));
     region->fail(0, refusal("second"));
   });
-  EXPECT_FALSE(static_cast<bool>(region->barrier()));
+  EXPECT_FALSE(static_cast<bool>(region->barrier(0)));
   failing.join();
   EXPECT_LT(monotonic_ns() - start_ns, 5'000'000'000U);
   EXPECT_THAT(region->failure(), HasSubstr("rank 1: first"));
-  EXPECT_FALSE(static_cast<bool>(region->barrier())) << "a failed region lets nobody through";
+  EXPECT_FALSE(static_cast<bool>(region->barrier(0))) << "a failed region lets nobody through";
 }
 
 }  // namespace
