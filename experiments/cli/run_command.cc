@@ -149,7 +149,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->footer(
       "erar run --fabric F [--ranks N] [--no-pin] -- PROGRAM [ARGUMENT...]\n\n"
       "Every rank finds RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT in its\n"
-      "environment. When one rank fails the others are ended; the exit status is that of the first\n"
+      "environment. When one rank fails the others are ended; the exit status is that of the "
+      "first\n"
       "to fail (128+N: ended by signal N; 127: no such program). SIGINT, SIGTERM and SIGHUP are\n"
       "passed on; 10 s after the latter two, what is left is killed.");
   command->callback(

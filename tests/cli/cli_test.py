@@ -417,39 +417,6 @@ class Bench(CliTest):
     def test_terminate_leaves_nothing(self):
         self.interrupted(signal.SIGTERM)
 
-    def struck(self, backend, signal_number):
-        """Sends the signal to rank 2 of 3 amid the operations; exit status and what was printed."""
-        command = [ERAR, "bench", "allreduce", "--ranks", "3", "--backends", backend, "--sizes",
-                   "1K", "--iters", "1000000", "--timeout", "1"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True) as running:
-            children = []
-            while len(children) < 3:
-                time.sleep(0.05)
-                children = pathlib.Path(
-                    f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
-                # Not the programs that make the fabric: ranks are leaders of their groups.
-                children = [pid for pid in children if os.getpgid(int(pid)) == int(pid)]
-            time.sleep(1)
-            os.kill(int(children[2]), signal_number)
-            start = time.monotonic()
-            running.wait(timeout=30)
-            self.assertLess(time.monotonic() - start, 10)
-            printed = running.stdout.read()
-        return running.returncode, printed
-
-    def test_a_stopped_rank_ends_the_row_within_the_time_out(self):
-        for backend in ("erar", "tcp"):
-            for _ in range(2):
-                status, printed = self.struck(backend, signal.SIGSTOP)
-                self.assertEqual(status, 1, printed)
-                self.assertRegex(printed, f"# {backend} 1K failed: .*rank 2")
-
-    def test_a_rank_that_is_told_to_end_is_no_interruption(self):
-        status, printed = self.struck("erar", signal.SIGTERM)
-        self.assertEqual(status, 1, printed)
-        self.assertIn("failed: rank 2: ended by signal 15", printed)
-
     def test_a_reader_that_goes_away_ends_it(self):
         command = [ERAR, "bench", "allreduce", "--ranks", "2", "--sizes", "1K,1M:64M:2", "--iters",
                    "200"]

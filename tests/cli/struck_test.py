@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""A bench one of whose ranks is stopped or told to end: the row fails in time and names the rank.
+
+Usage: struck_test.py PATH_OF_ERAR [unittest options]. Needs root.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+ERAR = ""
+RANKS = 3
+
+
+def rank_processes(bench):
+    """Process ids of the ranks, by rank: unlike the programs that make the fabric, ranks lead groups."""
+    children = pathlib.Path(f"/proc/{bench.pid}/task/{bench.pid}/children").read_text().split()
+    return [int(pid) for pid in children if os.getpgid(int(pid)) == int(pid)]
+
+
+def strike(backend, signal_number):
+    """Sends the signal to rank 2 amid the operations; exit status, output, seconds to the end."""
+    command = [ERAR, "bench", "allreduce", "--ranks", str(RANKS), "--backends", backend, "--sizes",
+               "1K", "--iters", "1000000", "--timeout", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as running:
+        ranks = []
+        while len(ranks) < RANKS:
+            time.sleep(0.05)
+            ranks = rank_processes(running)
+        time.sleep(1)
+        os.kill(ranks[2], signal_number)
+        start = time.monotonic()
+        printed, _ = running.communicate(timeout=60)
+    return running.returncode, printed, time.monotonic() - start
+
+
+class Struck(unittest.TestCase):
+    # Time-out, a second until the rest are sure, 2 s until the stopped rank is killed, the fabric.
+    MOST_SECONDS = 10
+
+    def test_a_stopped_rank_ends_the_row_within_the_time_out(self):
+        # Where the stop falls, in an operation or between two, is chance; both happen often.
+        for backend in ("erar", "tcp"):
+            for _ in range(3):
+                status, printed, seconds = strike(backend, signal.SIGSTOP)
+                self.assertEqual(status, 1, printed)
+                self.assertRegex(printed, f"# {backend} 1K failed: .*rank 2")
+                self.assertLess(seconds, self.MOST_SECONDS, printed)
+
+    def test_a_rank_that_is_told_to_end_is_no_interruption(self):
+        status, printed, seconds = strike("erar", signal.SIGTERM)
+        self.assertEqual(status, 1, printed)
+        self.assertIn("failed: rank 2: ended by signal 15", printed)
+        self.assertLess(seconds, self.MOST_SECONDS, printed)
+
+
+def main():
+    global ERAR
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    ERAR = os.path.abspath(sys.argv.pop(1))
+    if os.geteuid() != 0:
+        print("struck_test.py: needs root (network namespaces, BPF)", file=sys.stderr)
+        return 1
+    unittest.main(verbosity=2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
