@@ -30,6 +30,8 @@ def strike(backend, signal_number):
         ranks = []
         while len(ranks) < RANKS:
             time.sleep(0.05)
+            if running.poll() is not None:
+                raise AssertionError(f"bench ended early: {running.communicate()[0]}")
             ranks = rank_processes(running)
         time.sleep(1)
         os.kill(ranks[2], signal_number)
