@@ -8,8 +8,6 @@
 namespace erar {
 namespace {
 
-constexpr unsigned kHoldFrames = 4;  // beyond the three that TCP waits for before it resends
-
 constexpr const char* kCounterNames[ERAR_FAULT_COUNTERS] = {
     "frames",   "untouched", "dropped",          "duplicated", "reordered",
     "released", "corrupted", "header_corrupted", "truncated",  "rule_hits"};
@@ -43,6 +41,9 @@ std::string faults_text(const Faults& faults) {
   }
   add(text, "dup", faults.duplicate);
   add(text, "reorder", faults.reorder);
+  if (faults.reorder > 0 && faults.hold_frames != kUsualHoldFrames) {
+    text += " behind up to " + std::to_string(faults.hold_frames);
+  }
   add(text, "corrupt", faults.corrupt);
   add(text, "corrupt-header", faults.corrupt_header);
   add(text, "truncate", faults.truncate);
@@ -59,7 +60,7 @@ erar_fault_settings settings_of(const Faults& faults) {
   settings.corrupt_payload = chance_of(faults.corrupt);
   settings.corrupt_header = chance_of(faults.corrupt_header);
   settings.truncate = chance_of(faults.truncate);
-  settings.hold_frames = kHoldFrames;
+  settings.hold_frames = std::clamp(faults.hold_frames, 1U, kMostHoldFrames);
   settings.subject[ERAR_FROM_A] = settings.subject[ERAR_FROM_B] = 1;
   return settings;
 }

@@ -11,12 +11,18 @@
 
 namespace erar {
 
+inline constexpr unsigned kMostBurstFrames = 1000;
+inline constexpr unsigned kMostHoldFrames = ERAR_MAX_HOLD_FRAMES;
+// Beyond the three that TCP waits for before it resends.
+inline constexpr unsigned kUsualHoldFrames = 4;
+
 // Shares of the frames of a way, 0 .. 1.
 struct Faults {
   double loss = 0;
   unsigned burst_frames = 1;  // lost in a row; the share of lost frames stays `loss`
   double duplicate = 0;
-  double reorder = 0;  // held back until 1 to 4 later frames have passed
+  double reorder = 0;  // held back until 1 to `hold_frames` later frames have passed
+  unsigned hold_frames = kUsualHoldFrames;
   double corrupt = 0;  // one bit behind the headers
   double corrupt_header = 0;
   double truncate = 0;
@@ -28,7 +34,6 @@ struct Faults {
   }
 };
 
-inline constexpr unsigned kMostBurstFrames = 1000;
 
 // "loss 0.01 in bursts of 3, reorder 0.01"; "none".
 std::string faults_text(const Faults& faults);
