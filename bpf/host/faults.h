@@ -34,7 +34,6 @@ struct Faults {
   }
 };
 
-
 // "loss 0.01 in bursts of 3, reorder 0.01"; "none".
 std::string faults_text(const Faults& faults);
 

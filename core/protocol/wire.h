@@ -8,7 +8,7 @@
 #include "base.h"
 
 #define ERAR_UDP_PORT 18520
-#define ERAR_MAGIC 0xE7A3 /* low nibble: protocol version 3 */
+#define ERAR_MAGIC 0xE7A4 /* low nibble: protocol version 4, with the checksum scattered */
 
 #define ERAR_HEADER_BYTES 72
 #define ERAR_UDP_HEADER_END 42 /* where a frame is long enough to tell whether it is ours */

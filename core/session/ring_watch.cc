@@ -189,7 +189,7 @@ Result<void> RingWatch::look(std::span<const std::uint32_t> waited, std::uint64_
 Error RingWatch::gave_up(std::span<const std::uint32_t> waited, std::uint64_t now_ns,
                          std::uint64_t patience_ns) const {
   const erar_operation& operation = slot(waited.front());
-  return Error{ETIMEDOUT, "rank " + std::to_string(memory_.config->rank) + ": operation",
+  return Error{ETIMEDOUT, "operation",
                std::to_string(waited.front()) + " stopped at " + std::to_string(operation.finals) +
                    " of " + std::to_string(operation.segments) +
                    " segments: " + roll_call_.verdict(progress_ns_, now_ns, patience_ns / 2)};

@@ -233,6 +233,13 @@ void read_backend_settings(const BenchArguments& arguments, Reader& reader, Benc
   if (options.group_bytes < 4096 || options.group_bytes > (std::size_t{256} << 20U)) {
     reader.refuse(bad_value("--group", arguments.group, "must be from 4K to 256M"));
   }
+  if (arguments.window.empty()) return;
+  options.window = reader.number<unsigned>(
+      "--window", arguments.window, unsigned{ERAR_SMALLEST_WINDOW}, unsigned{ERAR_LARGEST_WINDOW});
+  if (!uses(options, "erar")) {
+    reader.refuse(bad_value("--window", arguments.window,
+                            "the tcp backend has no such window; use --backends erar"));
+  }
 }
 
 void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& options) {
@@ -253,14 +260,14 @@ void read_faults(const BenchArguments& arguments, Reader& reader, BenchOptions& 
   }
   faults.duplicate = share("--dup", arguments.duplicate);
   faults.reorder = share("--reorder", arguments.reorder);
+  if (!arguments.hold.empty()) {
+    faults.hold_frames = reader.number<unsigned>("--hold", arguments.hold, 1U, kMostHoldFrames);
+    if (faults.reorder == 0) reader.refuse(refusal("--hold: is for --reorder above 0"));
+  }
   faults.corrupt = share("--corrupt", arguments.corrupt);
   faults.corrupt_header = share("--corrupt-header", arguments.corrupt_header);
   faults.truncate = share("--truncate", arguments.truncate);
   faults.seed = options.seed;
-  if (!arguments.window.empty())
-    options.window =
-        reader.number<unsigned>("--window", arguments.window, unsigned{ERAR_SMALLEST_WINDOW},
-                                unsigned{ERAR_LARGEST_WINDOW});
   if (!options.checksum && (faults.corrupt > 0 || faults.corrupt_header > 0 || faults.truncate > 0))
     reader.refuse(refusal(
         "--checksum off: with --corrupt, --corrupt-header or --truncate damage would be summed"));
@@ -398,6 +405,11 @@ Result<void> check_against_fabric(const BenchOptions& options, const FabricSpec&
     return refusal(
         "--offloads on: fault boxes need frames as they are on a wire, so no TSO and GRO; leave it "
         "out");
+  }
+  if (fabric.mtu > kLargestNativeMtu && fabric.faults) {
+    return bad_value(
+        "--mtu", fmt::format("{}", fabric.mtu),
+        fmt::format("with fault boxes (--loss and the like) it is 576 to {}", kLargestNativeMtu));
   }
   if (fabric.mtu > kLargestNativeMtu && uses(options, "erar") && !options.generic_mode) {
     return bad_value("--mtu", fmt::format("{}", fabric.mtu),

@@ -44,6 +44,7 @@ struct BenchArguments {
   std::string burst;
   std::string duplicate;
   std::string reorder;
+  std::string hold;
   std::string corrupt;
   std::string corrupt_header;
   std::string truncate;

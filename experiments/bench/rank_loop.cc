@@ -81,24 +81,31 @@ class RankLoop {
     if (!backend) return backend.error();
     Result<Buffers> buffers = make_buffers(**backend, plan_);
     if (!buffers) return buffers.error();
-    // An eRAR rank's frames are lost on a neighbour that has not attached its program yet.
-    if (Result<void> met = region_.opening_barrier(rank_); !met) return met;
-    for (std::uint64_t done = 0; done < plan_.warmup;) {
-      const std::uint64_t timed = std::min(chain_length(plan_), plan_.warmup - done);
-      if (Result<void> ran = run_chain(**backend, *buffers, timed, std::nullopt); !ran) return ran;
-      done += timed;
-    }
-    for (std::uint64_t done = 0; done < plan_.iters;) {
-      const std::uint64_t timed = std::min(chain_length(plan_), plan_.iters - done);
-      if (Result<void> ran = run_chain(**backend, *buffers, timed, done); !ran) return ran;
-      done += timed;
-    }
+    const Result<void> ran = run_all(**backend, *buffers);
+    // Also of a rank that failed, of which they say most.
     publish_counters(**backend);
+    if (!ran) return ran;
     // Nobody takes its program off the NIC before all are through.
     return region_.barrier(rank_);
   }
 
  private:
+  Result<void> run_all(Backend& backend, Buffers& buffers) {
+    // An eRAR rank's frames are lost on a neighbour that has not attached its program yet.
+    if (Result<void> met = region_.opening_barrier(rank_); !met) return met;
+    for (std::uint64_t done = 0; done < plan_.warmup;) {
+      const std::uint64_t timed = std::min(chain_length(plan_), plan_.warmup - done);
+      if (Result<void> ran = run_chain(backend, buffers, timed, std::nullopt); !ran) return ran;
+      done += timed;
+    }
+    for (std::uint64_t done = 0; done < plan_.iters;) {
+      const std::uint64_t timed = std::min(chain_length(plan_), plan_.iters - done);
+      if (Result<void> ran = run_chain(backend, buffers, timed, done); !ran) return ran;
+      done += timed;
+    }
+    return {};
+  }
+
   // `timed` operations after a lead-in, if the plan has lead-ins. first: which of the operations to
   // be reported is the first of them; none of a warm-up are.
   Result<void> run_chain(Backend& backend, Buffers& buffers, std::uint64_t timed,

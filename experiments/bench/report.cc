@@ -35,6 +35,7 @@ void add_faults(Json& fields, const BenchOptions& options) {
   fields["burst_frames"] = faults.burst_frames;
   fields["duplicate"] = faults.duplicate;
   fields["reorder"] = faults.reorder;
+  fields["hold_frames"] = faults.hold_frames;
   fields["corrupt"] = faults.corrupt;
   fields["corrupt_header"] = faults.corrupt_header;
   fields["truncate"] = faults.truncate;
@@ -56,6 +57,7 @@ Json row_fields(const Conditions& conditions, const Row& row) {
   add_reduction(fields, options);
   fields["mode"] = options.generic_mode ? "generic" : "native";
   fields["group_bytes"] = options.group_bytes;
+  fields["window_frames"] = window_frames(conditions);
   add_faults(fields, options);
   fields["bytes"] = row.bytes;
   fields["count"] = row.count;
@@ -96,6 +98,7 @@ Json context_fields(const Conditions& conditions) {
   add_reduction(context, options);
   context["mode"] = options.generic_mode ? "generic" : "native";
   context["group_bytes"] = options.group_bytes;
+  context["window_frames"] = window_frames(conditions);
   add_faults(context, options);
   context["iters"] = options.iters;
   context["warmup"] = options.warmup;

@@ -1,6 +1,7 @@
 // The arithmetic of a row. Definitions are nccl-tests' (doc/PERFORMANCE.md there).
 #include "experiments/bench/row.h"
 
+#include "core/protocol/ring.h"
 #include "experiments/bench/backend_factory.h"
 
 #include <fmt/chrono.h>
@@ -41,6 +42,11 @@ const Row* find_row(const std::vector<Row>& rows, std::string_view backend, std:
 }
 
 }  // namespace
+
+unsigned window_frames(const Conditions& conditions) {
+  const unsigned asked_for = conditions.options.window;
+  return asked_for != 0 ? asked_for : erar_window(conditions.fabric.ranks);
+}
 
 HostInfo read_host_info() {
   HostInfo host;

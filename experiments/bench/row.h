@@ -35,6 +35,9 @@ struct Conditions {
       true;  // false: softirq threads could not be read and are missing from CPU times
 };
 
+// Frames that an eRAR rank has under way: as asked for, or what suits the ranks.
+unsigned window_frames(const Conditions& conditions);
+
 struct Row {
   std::string backend;
   std::size_t bytes = 0;

@@ -144,9 +144,7 @@ Result<void> SharedRegion::meet(unsigned rank, std::uint64_t idle_limit_ns) {
 void SharedRegion::fail(unsigned rank, const Error& error) {
   std::uint32_t none = 0;
   if (!control_->failed.compare_exchange_strong(none, 1)) return;
-  const std::string who = fmt::format("rank {}: ", rank);
-  const std::string what = error.message();
-  const std::string text = what.starts_with(who) ? what : who + what;  // some errors say who
+  const std::string text = fmt::format("rank {}: {}", rank, error.message());
   std::copy_n(text.data(), std::min(text.size(), control_->failure.size() - 1),
               control_->failure.data());
   control_->failed = 2;

@@ -42,6 +42,11 @@ std::string reduction_line(const BenchOptions& options) {
   return text.empty() ? "" : fmt::format("# reduction: {}\n", text);
 }
 
+std::string window_text(const Conditions& conditions) {
+  const bool given = conditions.options.window != 0;
+  return fmt::format("{} frames{}", window_frames(conditions), given ? " (--window)" : "");
+}
+
 std::string counters_line(const Row& row) {
   std::string line = fmt::format("# {} {} counters:", row.backend, size_text(row.bytes));
   for (const auto& [name, value] : row.counters) line += fmt::format(" {}={}", name, value);
@@ -76,14 +81,13 @@ std::string table_header(const Conditions& conditions) {
     text += fmt::format("# values: magnitudes {} on all ranks (--magnitudes)\n",
                         options.magnitudes == workloads::Magnitudes::kAlike ? "alike" : "apart");
   }
-  text += fmt::format("# tcp: congestion control {}; erar: {} XDP, groups of {}\n",
+  text += fmt::format("# tcp: congestion control {}; erar: {} XDP, groups of {}, window of {}\n",
                       options.congestion_control, options.generic_mode ? "generic" : "native",
-                      size_text(options.group_bytes));
+                      size_text(options.group_bytes), window_text(conditions));
   if (options.fault_boxes) {
     text += fmt::format("# faults on every link, for both backends alike: {}\n",
                         faults_text(options.faults));
   }
-  if (options.window != 0) text += fmt::format("# erar: window of {} frames\n", options.window);
   text +=
       "# time: last rank done, median (p50) and range; algbw = size / p50, busbw = algbw * "
       "2(n-1)/n; GB = 1e9 bytes\n"
@@ -105,15 +109,16 @@ std::string table_row(const Conditions& conditions, const Row& row) {
     return fmt::format(kColumns, row.bytes, row.count, name_of(options.reduction.type),
                        name_of(options.reduction.op), row.backend, cells...);
   };
+  std::string text;
   if (row.failed()) {
-    return (options.fault_boxes ? faults_line(row) : "") +
-           format("failed", "-", "-", "-", "-", "-", "-", "-") +
+    text = format("failed", "-", "-", "-", "-", "-", "-", "-") +
            fmt::format("# {} {} failed: {}\n", row.backend, size_text(row.bytes), row.error);
+  } else {
+    text = format(number(row.p50_us), number(row.min_us), number(row.max_us),
+                  small_number(row.algbw_gbps), small_number(row.busbw_gbps),
+                  row.agreement_us ? number(*row.agreement_us) : "-", fmt::format("{}", row.wrong),
+                  row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
   }
-  std::string text = format(
-      number(row.p50_us), number(row.min_us), number(row.max_us), small_number(row.algbw_gbps),
-      small_number(row.busbw_gbps), row.agreement_us ? number(*row.agreement_us) : "-",
-      fmt::format("{}", row.wrong), row.bytes == 0 ? "-" : small_number(row.cpu_s_per_gb));
   if (options.counters && !row.counters.empty()) text += counters_line(row);
   if (options.fault_boxes) text += faults_line(row);
   return text;

@@ -1,5 +1,6 @@
 // The command `erar`: subcommands, and the one place where CLI11's exceptions end.
 #include "experiments/bench/bench_command.h"
+#include "experiments/cli/argument_error.h"
 #include "experiments/cli/doctor_command.h"
 #include "experiments/cli/fabric_command.h"
 #include "experiments/cli/run_command.h"
@@ -10,28 +11,8 @@
 
 #include <cstdio>
 #include <exception>
-#include <string>
 
 namespace {
-
-constexpr int kBadArguments = 2;
-
-std::string one_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& letter : text) {
-    if (letter == '\n') letter = ' ';
-  }
-  return text;
-}
-
-// What the parser says of an option whose value is missing is "--ranks: 1 required  missing".
-std::string text_of(const CLI::ParseError& error) {
-  const std::string text = one_line(error.what());
-  const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
-  const std::size_t colon = text.find(": 1 required ");
-  if (!mismatch || colon == std::string::npos || !text.ends_with(" missing")) return text;
-  return text.substr(0, colon) + ": a value is missing";
-}
 
 int run(int argc, char** argv) {
   int exit_status = 0;
@@ -46,9 +27,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "erar: %s\n", text_of(error).c_str());
-    return kBadArguments;
+    return erar::cli::explain(app, error);
   }
   return exit_status;
 }

@@ -17,7 +17,7 @@ import unittest
 ERAR = ""
 ROW_FIELDS = ("backend fabric ranks mtu offloads cc buffers dtype bytes iters time_us_p50 "
               "time_us_min time_us_max algbw_GBps busbw_GBps wrong cpu_s_per_GB redop pre_scale "
-              "compressed not_finite checksum agreement_us_p50").split()
+              "compressed not_finite checksum agreement_us_p50 window_frames").split()
 TYPES = ("int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16").split()
 OPERATIONS = "sum avg min max".split()
 BAD_BENCH_ARGUMENTS = [
@@ -47,6 +47,8 @@ BAD_BENCH_ARGUMENTS = [
     ("--timeout", "0", "seconds"),
     ("--ranks", "", "empty"),
     ("--mtu", "", "empty"),
+    ("--window", "1", "2 to 128"),
+    ("--window", "129", "2 to 128"),
 ]
 CONTRADICTIONS = [
     # arguments, what the refusal must say
@@ -60,6 +62,8 @@ CONTRADICTIONS = [
     (["--compressed", "--dtype", "float64"], ["--compressed", "bfloat16", "not float64"]),
     (["--compressed", "--op", "min"], ["--compressed", "sum and avg", "not min"]),
     (["--in-place", "--buffers", "registered"], ["--in-place", "caller"]),
+    (["--window", "4", "--backends", "tcp"], ["--window 4", "tcp", "--backends erar"]),
+    (["--backends", "tcp", "--mtu", "9000", "--loss", "0"], ["--mtu 9000", "fault boxes", "3506"]),
 ]
 
 
@@ -111,7 +115,7 @@ class Arguments(CliTest):
                        "--sizes", "--dtype", "--op", "--pre-scale", "--not-finite",
                        "--compressed", "--checksum", "--iters", "--warmup", "--buffers",
                        "--in-place", "--cc", "--mode", "--group", "--timeout", "--pin", "--seed",
-                       "--json", "--csv", "--counters"):
+                       "--window", "--json", "--csv", "--counters"):
             self.assertIn(option, text)
         for name in TYPES + OPERATIONS:
             self.assertIn(name, text)
@@ -123,6 +127,12 @@ class Arguments(CliTest):
                           ["bench", "allreduce", "--nonsense"],
                           ["bench", "allreduce", "--sizes"]):
             self.assert_refused(erar(*arguments), 2)
+
+    def test_unknown_arguments_are_named_in_the_order_given(self):
+        for arguments, said in ((["bench", "allreduce", "--delay", "1"], "--delay 1"),
+                                (["bench", "allreduce", "--x=1", "y", "--z"], "--x=1 y --z"),
+                                (["numerics", "a", "b", "--c"], "a b --c")):
+            self.assert_refused(erar(*arguments), 2, f"erar: not expected: {said}\n")
 
     def test_a_value_that_is_missing(self):
         for arguments in (["numerics", "--ranks"], ["bench", "allreduce", "--sizes"],
@@ -146,34 +156,6 @@ class Arguments(CliTest):
     def test_a_fabric_that_is_not_up(self):
         self.assert_refused(bench("--fabric", "no-such-fabric"), 2, "--fabric", "no-such-fabric",
                             "ring, bridge, switch")
-
-
-class Scripts(CliTest):
-    """The two commands of the README, as far as they go without building."""
-
-    def run_script(self, name, *arguments):
-        root = pathlib.Path(__file__).resolve().parents[2]
-        return subprocess.run([str(root / name), *arguments], capture_output=True, text=True,
-                              timeout=60, check=False)
-
-    def test_help_and_list(self):
-        for script in ("experiments/reproduce", "tests/check", "experiments/setup/build.sh",
-                       "experiments/setup/install_dependencies.sh"):
-            done = self.run_script(script, "--help")
-            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
-            self.assertIn("Usage: ", done.stdout)
-        configurations = self.run_script("experiments/reproduce", "--list").stdout.splitlines()
-        self.assertEqual([line.split(":")[0] for line in configurations],
-                         ["int32-registered", "float32-caller", "float32-offloads-off",
-                          "loss", "numerics"])
-
-    def test_bad_arguments(self):
-        for command in (["experiments/reproduce", "--fast"], ["experiments/reproduce", "--only"],
-                        ["experiments/reproduce", "--only", "x"], ["tests/check", "--quick"],
-                        ["experiments/setup/build.sh", "debug"],
-                        ["experiments/setup/install_dependencies.sh", "all"]):
-            done = self.run_script(*command)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), command)
 
 
 BAD_NUMERICS_ARGUMENTS = [
@@ -392,6 +374,22 @@ class Bench(CliTest):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("# tcp 1K failed: rank ", done.stdout)
         self.assertTrue(done.stdout.endswith("# 0 wrong, 1 of 2 rows FAILED\n"), done.stdout)
+
+    def test_a_row_that_fails_says_what_the_links_did_below_it(self):
+        done = bench("--backends", "erar", "--ranks", "2", "--sizes", "1K", "--iters", "1",
+                     "--warmup", "0", "--mtu", "1500", "--loss", "1", "--timeout", "0.3",
+                     "--window", "3", "--counters", "--json", "/dev/stdout")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(", window of 3 frames (--window)\n", done.stdout)
+        lines = done.stdout.splitlines()
+        row = next(i for i, line in enumerate(lines) if line.split()[5:6] == ["failed"])
+        # Which rank it was, and once.
+        self.assertRegex(lines[row + 1], "^# erar 1K failed: rank [01]: operation [0-9]+ stopped")
+        self.assertRegex("\n".join(lines[row + 2:row + 4]), "#   links: frames [0-9]+ dropped ")
+        self.assertFalse(any("links:" in line for line in lines[:row]))
+        report = json.loads(done.stdout[done.stdout.index("\n{"):])
+        self.assertEqual(report["context"]["window_frames"], 3)
+        self.assertEqual(report["rows"][0]["window_frames"], 3)
 
     def interrupted(self, signal_number):
         """Sends the signal when the first row is there, so in the middle of the sweep."""

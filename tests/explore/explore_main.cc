@@ -3,11 +3,12 @@
 
 #include <cstdio>
 
+#include "experiments/cli/argument_error.h"
 #include "sim/explore/explorer.h"
 
 int main(int argc, char** argv) {
   erar::sim::Scenario scenario;
-  CLI::App app{"Visits every state that a ring in memory can come to and checks each."};
+  CLI::App app{"Visits every state that a ring in memory can come to and checks each.", "explore"};
   app.add_option("--ranks", scenario.ranks, "2 to 4")->check(CLI::Range(2, 4));
   app.add_option("--segments", scenario.segments, "of each operation, 1 to 12")
       ->check(CLI::Range(1, 12));
@@ -20,7 +21,8 @@ int main(int argc, char** argv) {
   app.add_option("--early-resends", scenario.early_resends, "resends that were not needed");
   app.add_option("--areas", scenario.areas, "memories that operations use in turns, 1 or 2")
       ->check(CLI::Range(1, 2));
-  app.add_option("--max-states", scenario.max_states, "give up beyond");
+  app.add_option("--max-states", scenario.max_states, "give up beyond")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--short-last", scenario.short_last, "the last segment is shorter");
   app.add_flag("--split-kicks", scenario.split_kicks, "frames arrive between kicks, too");
   app.add_flag("--two-cpus", scenario.two_cpus, "something else happens amid a step");
@@ -29,7 +31,11 @@ int main(int argc, char** argv) {
   app.add_flag("!--any-frames", scenario.check_frames, "look only at what is stored");
   bool stay_open = false;
   app.add_flag("--stay-open", stay_open, "memory is reused, its slot not closed");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return erar::cli::explain(app, error);
+  }
   scenario.close_before_reuse = !stay_open;
   // Ranks that reuse open slots send what nobody may store.
   scenario.check_frames = scenario.check_frames && !stay_open;

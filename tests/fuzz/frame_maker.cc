@@ -148,7 +148,7 @@ Bytes FrameMaker::frame_of(const Header& header, std::uint32_t seed) const {
   put(&frame[52], header.operation, 4);
   put(&frame[56], kToken, 4);
   put(&frame[60], header.payload_bytes, 2);
-  put(&frame[62], ERAR_MAGIC, 2);
+  put(&frame[62], kMagic, 2);
   fill(frame.data() + 72, header.payload_bytes, seed);
   seal(frame);
   return frame;

@@ -52,6 +52,8 @@ inline constexpr std::uint32_t kMtus[] = {122, 250, 1500, 3498, 122, 250, 576, 1
 inline constexpr std::uint32_t kWindows[] = {0, 0, 2, ERAR_LARGEST_WINDOW};
 inline constexpr std::uint32_t kArenaSegments = 40;
 inline constexpr std::uint32_t kMostSegments = 24;
+// As docs/protocol.md has it, not wire.h: a format that changes must not keep its version.
+inline constexpr std::uint16_t kMagic = 0xE7A4;
 inline constexpr std::uint16_t kJob = 1;
 inline constexpr std::uint32_t kToken = 0x5eed;
 

@@ -98,7 +98,7 @@ class Judgement {
     if (frame.size() < 72) return end(ERAR_DROP_SHORT);
     const Header header = read_header(frame);
     const std::uint32_t bytes = header.payload_bytes;
-    if (header.magic != ERAR_MAGIC) return end(ERAR_DROP_MALFORMED);
+    if (header.magic != kMagic) return end(ERAR_DROP_MALFORMED);
     if (header.job != config_.job || header.token != config_.token) return end(ERAR_DROP_JOB);
     if (header.type == 1) return end(ERAR_DROP_KICK);
     if (bytes == 0 || bytes % 64 != 0 || bytes > config_.segment_bytes ||
@@ -377,7 +377,7 @@ const char* wrong_about_sent(const GuardedRank& rank, const Expectation& expecte
   sum = (sum & 0xffff) + (sum >> 16);
   if ((sum & 0xffff) + (sum >> 16) != 0xffff) return "wrong IPv4 checksum";
   const Header header = read_header(frame);
-  if (header.magic != ERAR_MAGIC || header.job != config.job || header.token != config.token)
+  if (header.magic != kMagic || header.job != config.job || header.token != config.token)
     return "wrong magic, job or token";
   if (header.type != wanted.type || header.hop != wanted.hop || header.block != wanted.block ||
       header.segment != wanted.segment || header.operation != wanted.operation ||

@@ -144,6 +144,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{&BenchArguments::timeout, "nan", "--timeout", "86400"},
                       Refusal{&BenchArguments::pin, "1", "--pin", "on"},
                       Refusal{&BenchArguments::seed, "0x1", "--seed", "0 to"},
+                      Refusal{&BenchArguments::loss, "1.5", "--loss", "0 to 1"},
+                      Refusal{&BenchArguments::loss, "nan", "--loss", "0 to 1"},
+                      Refusal{&BenchArguments::duplicate, "-0.1", "--dup", "0 to 1"},
+                      Refusal{&BenchArguments::reorder, "x", "--reorder", "0 to 1"},
+                      Refusal{&BenchArguments::truncate, "2", "--truncate", "0 to 1"},
+                      Refusal{&BenchArguments::burst, "1001", "--burst", "1 to 1000"},
+                      Refusal{&BenchArguments::hold, "0", "--hold", "1 to 15"},
+                      Refusal{&BenchArguments::hold, "16", "--hold", "1 to 15"},
                       Refusal{&BenchArguments::fabric, "", "--fabric", "ring"}));
 
 std::string refusal_of(const BenchArguments& arguments) {
@@ -226,6 +234,31 @@ TEST(BenchOptions, NotFiniteAndChecksum) {
   ASSERT_TRUE(static_cast<bool>(options));
   EXPECT_EQ(options->reduction.not_finite, NotFinite::kPropagate);
   EXPECT_FALSE(options->checksum);
+}
+
+TEST(BenchOptions, Faults) {
+  BenchArguments arguments;
+  EXPECT_FALSE(parse_bench_options(arguments)->fault_boxes);
+  arguments.loss = "0";
+  ASSERT_TRUE(static_cast<bool>(parse_bench_options(arguments)));
+  EXPECT_TRUE(parse_bench_options(arguments)->fault_boxes) << "boxes that do nothing";
+  EXPECT_FALSE(parse_bench_options(arguments)->faults.any());
+  arguments.burst = "3";
+  EXPECT_THAT(refusal_of(arguments), HasSubstr("--burst: is for --loss above 0"));
+  arguments.loss = "0.25";
+  arguments.hold = "15";
+  EXPECT_THAT(refusal_of(arguments), HasSubstr("--hold: is for --reorder above 0"));
+  arguments.reorder = "0.5";
+  arguments.seed = "9";
+  const Result<BenchOptions> options = parse_bench_options(arguments);
+  ASSERT_TRUE(static_cast<bool>(options));
+  EXPECT_EQ(options->faults.loss, 0.25);
+  EXPECT_EQ(options->faults.burst_frames, 3U);
+  EXPECT_EQ(options->faults.reorder, 0.5);
+  EXPECT_EQ(options->faults.hold_frames, 15U);
+  EXPECT_EQ(options->faults.seed, 9U);
+  EXPECT_EQ(faults_text(options->faults), "loss 0.25 in bursts of 3, reorder 0.5 behind up to 15");
+  EXPECT_EQ(settings_of(options->faults).hold_frames, 15U);
 }
 
 TEST(BenchOptions, LargeMtuIsForGenericModeAndTcp) {

@@ -107,8 +107,9 @@ TEST_F(Watch, ShowsThatItIsThereAndGivesUpInTime) {
   EXPECT_GE(signs, 14U);
   EXPECT_EQ(looked.error().code, ETIMEDOUT);
   EXPECT_EQ(looked.error().message(),
-            "rank 1: operation 8 stopped at 0 of 4 segments: rank 0 is silent, or this rank is cut "
-            "off: Connection timed out");
+            "operation 8 stopped at 0 of 4 segments: rank 0 is silent, or this rank is cut off: "
+            "Connection timed out")
+      << "which rank says so is for whoever has the errors of several to say";
 }
 
 struct Heard {

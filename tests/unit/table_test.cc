@@ -85,9 +85,9 @@ TEST(Row, WrongFailedOrNoRowsAreAFailure) {
 
 TEST(Table, HeaderNamesTheConditionsAndUnits) {
   const std::string header = table_header(conditions());
-  for (const char* part :
-       {"1.2.3", "abcdef0", "6.1.0", "fabric ring", "4 ranks", "MTU 3498", "offloads on", "cubic",
-        "seed 1", "size", "(B)", "(us)", "(GB/s)", "(s/GB)", "#wrong", "agree"}) {
+  for (const char* part : {"1.2.3", "abcdef0", "6.1.0", "fabric ring", "4 ranks", "MTU 3498",
+                           "offloads on", "cubic", "seed 1", "window of 16 frames\n", "size", "(B)",
+                           "(us)", "(GB/s)", "(s/GB)", "#wrong", "agree"}) {
     EXPECT_THAT(header, HasSubstr(part));
   }
   std::istringstream lines(header);
@@ -142,6 +142,27 @@ TEST(Table, FailedRowSaysWhy) {
   EXPECT_THAT(text, EndsWith("# erar 1K failed: attach XDP: no\n"));
 }
 
+// What the links did and what the ranks counted is below the row, whatever became of it.
+TEST(Table, LinksAndCountersAreBelowTheRow) {
+  Conditions asked = conditions();
+  asked.options.counters = asked.options.fault_boxes = true;
+  for (Row row : {row_of("erar", 1024, {1}), failed_row("erar", 1024, "rank 0: no")}) {
+    row.counters = {{"lost", 3}};
+    row.faults.values[ERAR_FAULT_DROPPED] = 7;
+    const std::string text = table_row(asked, row);
+    EXPECT_NE(text.front(), '#') << text;
+    EXPECT_THAT(text, EndsWith("# erar 1K counters: lost=3\n#   links: dropped 7\n"));
+  }
+}
+
+TEST(Table, WindowIsThatOfTheRanksOrTheOneAskedFor) {
+  Conditions asked = conditions();
+  asked.fabric.ranks = 64;
+  EXPECT_THAT(table_header(asked), HasSubstr("window of 2 frames\n"));
+  asked.options.window = 128;
+  EXPECT_THAT(table_header(asked), HasSubstr("window of 128 frames (--window)\n"));
+}
+
 TEST(Table, CountersOnlyWhenAskedFor) {
   Conditions asked = conditions();
   Row row = row_of("erar", 1024, {1});
@@ -171,7 +192,7 @@ const std::vector<std::string> kRequiredFields{
     "backend",     "fabric",     "ranks",      "mtu",        "offloads",     "cc",
     "buffers",     "dtype",      "bytes",      "iters",      "time_us_p50",  "time_us_min",
     "time_us_max", "algbw_GBps", "busbw_GBps", "wrong",      "cpu_s_per_GB", "agreement_us_p50",
-    "redop",       "pre_scale",  "compressed", "not_finite", "checksum"};
+    "redop",       "pre_scale",  "compressed", "not_finite", "checksum",     "window_frames"};
 
 TEST(Report, JsonHasContextAndRows) {
   Row row = row_of("erar", 1024, {2000});
@@ -183,6 +204,8 @@ TEST(Report, JsonHasContextAndRows) {
       nlohmann::json::parse(json_report(asked, {row, failed_row("tcp", 1024, "no\xff route")}));
   EXPECT_EQ(report["context"]["dtype"], "float64");
   EXPECT_EQ(report["context"]["checksum"], "on");
+  EXPECT_EQ(report["context"]["window_frames"], 16);
+  EXPECT_EQ(report["rows"][0]["window_frames"], 16);
   EXPECT_EQ(report["rows"][0]["agreement_us_p50"], 3.0);
   EXPECT_TRUE(report["rows"][1]["agreement_us_p50"].is_null());
   EXPECT_EQ(report["rows"][0]["redop"], "avg");
