@@ -110,7 +110,6 @@ void set_results(Row& row, const RankPlan& plan, const SharedRegion& region) {
     const RankSlot& slot = region.slot(rank);
     cpu_ns += slot.cpu_ns;
     row.wrong += slot.wrong;
-    add_counters(row, slot);
   }
   const std::uint64_t chain = chain_length(plan);
   const std::uint64_t lead_ins = chain == 1 ? 0 : (plan.iters + chain - 1) / chain;
@@ -150,6 +149,8 @@ void measure_without_faults(const BenchOptions& options, FabricLease& lease,
     row.error = outcome.error().message();
     return;
   }
+  // A rank that fails ends the others: those that had no time to leave theirs are not in it.
+  for (unsigned rank = 0; rank < ranks; ++rank) add_counters(row, region->slot(rank));
   if (outcome->status == 0) {
     set_results(row, plan, *region);
     return;

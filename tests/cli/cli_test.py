@@ -385,7 +385,8 @@ class Bench(CliTest):
         row = next(i for i, line in enumerate(lines) if line.split()[5:6] == ["failed"])
         # Which rank it was, and once.
         self.assertRegex(lines[row + 1], "^# erar 1K failed: rank [01]: operation [0-9]+ stopped")
-        self.assertRegex("\n".join(lines[row + 2:row + 4]), "#   links: frames [0-9]+ dropped ")
+        self.assertRegex(lines[row + 2], "^# erar 1K counters: .* resent=[1-9]")
+        self.assertRegex(lines[row + 3], "^#   links: frames [0-9]+ dropped [0-9]+$")
         self.assertFalse(any("links:" in line for line in lines[:row]))
         report = json.loads(done.stdout[done.stdout.index("\n{"):])
         self.assertEqual(report["context"]["window_frames"], 3)
