@@ -47,7 +47,7 @@ def write_ratios(axes, reports):
 
 def plot(reports, output):
     reports = sorted(reports, key=lambda report: report["context"]["loss"])
-    figure, axes = plt.subplots(figsize=(7, 5.2))
+    figure, axes = plt.subplots(figsize=(8.2, 5.4))
     backends = list(dict.fromkeys(row["backend"] for report in reports for row in report["rows"]))
     for backend, style in styles_of(backends).items():
         plot_backend(axes, list(points_of(reports, backend)), style)
@@ -72,7 +72,7 @@ def plot(reports, output):
                  f"{context['dtype']}, {context['buffers']} buffers, MTU {context['mtu']}, offloads "
                  f"{context['offloads']}; both meet the same boxes and seeds; {iterations} operations",
                  "line: median, band: slowest to fastest operation, "
-                 "numbers below: TCP's median time over eRAR's"), 7)
+                 "numbers below: TCP's median time over eRAR's"), 8.2)
     figure.text(0.5, 0.925, text, ha="center", va="top", fontsize=8, color="#333333")
     figure.tight_layout(rect=(0, 0, 1, 0.945 - 0.028 * len(text.splitlines())))
     figure.savefig(output, dpi=150)
