@@ -78,9 +78,9 @@ class SharedRegion {
 
  private:
   struct Control;
-  // The first rank that is not at the barrier and has been idle; none while all move on.
-  Result<void> meet(unsigned rank, std::uint64_t idle_limit_ns);
   struct Watched;
+  Result<void> meet(unsigned rank, std::uint64_t idle_limit_ns);
+  // The first rank that is not at the barrier and has been idle; none while all move on.
   [[nodiscard]] std::optional<unsigned> idle_rank(std::vector<Watched>& watched,
                                                   std::uint32_t barrier,
                                                   std::uint64_t limit_ns) const;
