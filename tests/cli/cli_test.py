@@ -9,10 +9,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
+
+from commands import take_commands
 
 ERAR = ""
 ROW_FIELDS = ("backend fabric ranks mtu offloads cc buffers dtype bytes iters time_us_p50 "
@@ -464,18 +465,6 @@ class Bench(CliTest):
         self.assertEqual(removed.returncode, 0, removed.stderr)
 
 
-def main():
-    global ERAR
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    ERAR = os.path.abspath(sys.argv.pop(1))
-    if os.geteuid() != 0:
-        print("cli_test.py: needs root (network namespaces, BPF)", file=sys.stderr)
-        return 1
-    unittest.main(verbosity=2)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    (ERAR,) = take_commands(__doc__, 1, needs_root=True)
+    unittest.main(verbosity=2)

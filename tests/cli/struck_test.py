@@ -7,9 +7,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 import unittest
+
+from commands import take_commands
 
 ERAR = ""
 RANKS = 3
@@ -19,10 +20,17 @@ WHO = {"erar": r"rank \d: .*rank 2",
        "tcp": r"rank \d: (.*rank 2|rank \d (sends no data|takes no data|gives no receipt))"}
 
 
+def leads_a_group(pid):
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:  # gone since it was listed
+        return False
+
+
 def rank_processes(bench):
     """Process ids of the ranks, by rank: unlike the programs that make the fabric, ranks lead groups."""
     children = pathlib.Path(f"/proc/{bench.pid}/task/{bench.pid}/children").read_text().split()
-    return [int(pid) for pid in children if os.getpgid(int(pid)) == int(pid)]
+    return [int(pid) for pid in children if leads_a_group(int(pid))]
 
 
 def strike(backend, signal_number):
@@ -64,18 +72,6 @@ class Struck(unittest.TestCase):
         self.assertLess(seconds, self.MOST_SECONDS, printed)
 
 
-def main():
-    global ERAR
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    ERAR = os.path.abspath(sys.argv.pop(1))
-    if os.geteuid() != 0:
-        print("struck_test.py: needs root (network namespaces, BPF)", file=sys.stderr)
-        return 1
-    unittest.main(verbosity=2)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    (ERAR,) = take_commands(__doc__, 1, needs_root=True)
+    unittest.main(verbosity=2)

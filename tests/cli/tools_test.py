@@ -5,8 +5,9 @@ Usage: tools_test.py PATH_OF_SIMULATE PATH_OF_EXPLORE [unittest options].
 """
 import pathlib
 import subprocess
-import sys
 import unittest
+
+from commands import take_commands
 
 TOOLS = {}
 BAD_SEEDS = ("-1", "18446744073709551615", "0:18446744073709551616", "3:3", "3:-1", "-2:-1", "+1",
@@ -86,15 +87,6 @@ class Scripts(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), command)
 
 
-def main():
-    if len(sys.argv) < 3:
-        print(__doc__, file=sys.stderr)
-        return 2
-    for tool in ("simulate", "explore"):
-        TOOLS[tool] = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main(verbosity=2)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    TOOLS["simulate"], TOOLS["explore"] = take_commands(__doc__, 2, needs_root=False)
+    unittest.main(verbosity=2)
