@@ -99,20 +99,16 @@ Result<Fabric> Fabric::up(const FabricSpec& spec) {
 
 Result<Fabric> Fabric::open(const std::string& name) {
   if (!valid_fabric_name(name)) return Error{ENOENT, "open fabric", name};
-  {
-    auto lock = take_fabric_lock();
-    if (!lock) return lock.error();
-    auto left = read_state(name);
-    reclaim_orphans(lock->get());
-    if (left && !left->complete && !has_state(name)) {
-      return refusal(fmt::format(
-          "fabric {} was left half-made by a killed command, and has been removed", name));
-    }
-  }
+  auto lock = take_fabric_lock();
+  if (!lock) return lock.error();
+  auto found = read_state(name);
+  reclaim_orphans(lock->get());
   auto state = read_state(name);
   if (!state) {
-    if (state.error().code == ENOENT) return Error{ENOENT, "open fabric", name};
-    return state.error();
+    if (state.error().code != ENOENT) return state.error();
+    if (!found || found->complete) return Error{ENOENT, "open fabric", name};
+    return refusal(fmt::format(
+        "fabric {} was left half-made by a killed command, and has been removed", name));
   }
   if (!state->complete) {
     return refusal(
